@@ -1,0 +1,33 @@
+// Copyright The grid-apiserver Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package memory is a storage.Interface that keeps one resource in memory: an MVCC log with a bounded watch history.
+//
+// A Store holds the current objects in an ordered copy-on-write tree, and the changes that led there in a log. Every
+// change has its own revision from one counter per Store, so the revision of an idle resource stands still. A LIST of the
+// present reads a clone of the tree; a LIST of the past rewinds a clone by the log. A watch reads the log at its own
+// cursor.
+//
+// # Object mode
+//
+// The log holds objects, not bytes. An object in the log is immutable from the moment it was committed:
+//   - Create and GuaranteedUpdate copy in, Get, GetList and the out parameters copy out;
+//   - Apply and Reset take ownership of the objects they are given and write nothing but their resourceVersion;
+//   - events of a watch carry the objects of the log themselves, shared with every other watch and with the history. Who
+//     receives them must not write to them. The stock cacher keeps to that, and this is what spares a copy per watcher.
+//
+// Whether an entry holds an object or something that has to be decoded is known to type entry alone.
+//
+// # Watches
+//
+// Watches pull: a writer appends to the log, closes one channel to wake whoever sleeps, and is done. It never sends to a
+// watch and never waits for one. A watch that is read so slowly that the window passes its cursor ends with an ERROR
+// event, 410 Expired. So a watch from revision R delivers each change after R once and in order, or says that it cannot.
+//
+// # Locks
+//
+// There is one lock, Store.mu. It guards the tree, the log, the revision and what belongs to them. No code of a caller
+// (predicates, update and validation functions, versioners of foreign objects) runs under it, nothing is sent under it,
+// and no step under it takes longer than what it commits: compaction forgets whole chunks of the log by moving an index.
+// What was read under the lock may be used after it, because entries, chunks and clones do not change once published.
+package memory
