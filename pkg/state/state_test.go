@@ -1,0 +1,145 @@
+// Copyright The grid-apiserver Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package state
+
+import (
+	"errors"
+	"math/rand"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func mustOpen(t *testing.T, dir string) *State {
+	t.Helper()
+	s, err := Open(t.Context(), dir)
+	if err != nil {
+		t.Fatalf("Open: %v", err)
+	}
+	return s
+}
+
+func mustClose(t *testing.T, s *State) {
+	t.Helper()
+	if err := s.Close(); err != nil {
+		t.Fatalf("Close: %v", err)
+	}
+}
+
+func TestValuesSurviveReopening(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir)
+	if floor, err := s.RevisionFloor(); err != nil || floor != 0 {
+		t.Errorf("RevisionFloor of a new file = %d, %v; want 0, nil", floor, err)
+	}
+	if _, found, err := s.NodeLabels("n1"); err != nil || found {
+		t.Errorf("NodeLabels of a new file: found %v, %v", found, err)
+	}
+	labels := map[string]string{"zone1": "a", "empty": ""}
+	for _, err := range []error{s.SetRevisionFloor(1 << 60), s.SetNodeLabels("n1", labels), s.SetRequested("endpoints")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, s)
+
+	s = mustOpen(t, dir)
+	defer mustClose(t, s)
+	if floor, err := s.RevisionFloor(); err != nil || floor != 1<<60 {
+		t.Errorf("RevisionFloor = %d, %v; want %d, nil", floor, err, uint64(1<<60))
+	}
+	got, found, err := s.NodeLabels("n1")
+	if err != nil || !found {
+		t.Errorf("NodeLabels: found %v, %v", found, err)
+	}
+	if diff := cmp.Diff(labels, got); diff != "" {
+		t.Errorf("NodeLabels (-want +got):\n%s", diff)
+	}
+	if _, found, _ := s.NodeLabels("n2"); found {
+		t.Errorf("labels of another node were found")
+	}
+	if requested, err := s.Requested("endpoints"); err != nil || !requested {
+		t.Errorf("Requested(endpoints) = %v, %v; want true", requested, err)
+	}
+	if requested, err := s.Requested("nodes"); err != nil || requested {
+		t.Errorf("Requested(nodes) = %v, %v; want false", requested, err)
+	}
+}
+
+func TestSecondOpenIsRefusedWhileInUse(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir)
+	defer mustClose(t, s)
+	if _, err := Open(t.Context(), dir); !errors.Is(err, ErrInUse) {
+		t.Errorf("second Open: %v; want ErrInUse", err)
+	}
+}
+
+func TestDamagedFileIsSetAside(t *testing.T) {
+	whole := func(t *testing.T) []byte {
+		dir := t.TempDir()
+		s := mustOpen(t, dir)
+		if err := s.SetRevisionFloor(7); err != nil {
+			t.Fatal(err)
+		}
+		mustClose(t, s)
+		content, err := os.ReadFile(filepath.Join(dir, fileName))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return content
+	}(t)
+	zeroed := make([]byte, len(whole))
+	noise := make([]byte, len(whole))
+	rand.New(rand.NewSource(1)).Read(noise)
+	tests := map[string][]byte{
+		"text":                 []byte("this is no database"),
+		"zeroed":               zeroed,
+		"noise":                noise,
+		"cut in the meta page": whole[:100],
+		"cut after one page":   whole[:os.Getpagesize()],
+		"only the meta pages":  whole[:2*os.Getpagesize()],
+	}
+	for name, content := range tests {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, fileName)
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			s := mustOpen(t, dir)
+			defer mustClose(t, s)
+			if floor, err := s.RevisionFloor(); err != nil || floor != 0 {
+				t.Errorf("RevisionFloor = %d, %v; want 0, nil", floor, err)
+			}
+			aside, err := os.ReadFile(path + ".damaged")
+			if err != nil {
+				t.Fatalf("the damaged file was not kept: %v", err)
+			}
+			if diff := cmp.Diff(content, aside); diff != "" {
+				t.Error("the file set aside is not the one that was damaged")
+			}
+			if err := s.SetRevisionFloor(9); err != nil {
+				t.Errorf("writing to the new file: %v", err)
+			}
+		})
+	}
+}
+
+func TestDirectoryThatCannotBeUsedIsAnError(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, dir := range map[string]string{"missing": filepath.Join(t.TempDir(), "missing"), "a file": file} {
+		t.Run(name, func(t *testing.T) {
+			if s, err := Open(t.Context(), dir); err == nil {
+				mustClose(t, s)
+				t.Error("Open succeeded")
+			}
+		})
+	}
+}
