@@ -1,0 +1,175 @@
+// Copyright The grid-apiserver Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/klog/v2"
+
+	"github.com/grid-apiserver/grid-apiserver/pkg/storage/memory"
+)
+
+// object is what the mirrored types have in common.
+type object interface {
+	runtime.Object
+	metav1.Object
+}
+
+// Mirror keeps the objects of a cluster-scoped resource as upstream has them,
+// under upstream's own revisions. It is safe for concurrent use.
+type Mirror struct {
+	logger   klog.Logger
+	resource string
+	store    *memory.Store
+
+	mu      sync.Mutex
+	synced  bool
+	objects map[string]object
+}
+
+// NewMirror returns an empty mirror that writes to store.
+func NewMirror(ctx context.Context, resource string, store *memory.Store) *Mirror {
+	return &Mirror{logger: klog.FromContext(ctx), resource: resource, store: store, objects: map[string]object{}}
+}
+
+// Synced reports whether the first list was seen.
+func (m *Mirror) Synced() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.synced
+}
+
+// Set tells that an object was added or changed upstream.
+func (m *Mirror) Set(obj object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.objects[obj.GetName()] = obj
+	m.applyLocked(obj.GetResourceVersion(), memory.Change{Key: m.key(obj.GetName()), Object: obj})
+}
+
+// Delete tells that an object was deleted upstream; obj carries the revision of
+// the deletion.
+func (m *Mirror) Delete(obj object) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	delete(m.objects, obj.GetName())
+	m.applyLocked(obj.GetResourceVersion(), memory.Change{Key: m.key(obj.GetName())})
+}
+
+// Progress tells that upstream has come to a revision without a change.
+func (m *Mirror) Progress(resourceVersion string) {
+	if revision, err := strconv.ParseUint(resourceVersion, 10, 64); err == nil {
+		m.store.Advance(revision)
+	}
+}
+
+// Replace tells all objects at once, as upstream had them at resourceVersion.
+// Open watches receive the difference, unless upstream's revisions leave no
+// room for it, as when they went backwards: then the watches end with 410.
+func (m *Mirror) Replace(all []object, resourceVersion string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	revision, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err != nil {
+		m.logger.Error(err, "Upstream's list has no usable resourceVersion", "resource", m.resource, "resourceVersion", resourceVersion)
+		return
+	}
+	objects := make(map[string]object, len(all))
+	for _, obj := range all {
+		objects[obj.GetName()] = obj
+	}
+	changes, ok := m.differenceLocked(objects, revision)
+	m.objects = objects
+	m.synced = true
+	if !ok {
+		m.resetLocked(revision)
+		return
+	}
+	if _, err := m.store.Apply(changes...); err != nil {
+		m.logger.Error(err, "Cannot write the difference, ending the watches", "resource", m.resource)
+		m.resetLocked(revision)
+		return
+	}
+	m.store.Advance(revision)
+}
+
+// differenceLocked returns the changes that lead from the present objects to
+// those of a list, in the order of their revisions. A list does not tell at
+// which revision an object was deleted: a deletion gets a free one of those
+// that passed since the last event. False means that there is no such order.
+func (m *Mirror) differenceLocked(objects map[string]object, revision uint64) ([]memory.Change, bool) {
+	current := m.store.Revision()
+	var changes []memory.Change
+	used := map[uint64]bool{}
+	for name, obj := range objects {
+		if old, ok := m.objects[name]; ok && equality.Semantic.DeepEqual(old, obj) {
+			continue
+		}
+		rv, err := meta.NewAccessor().ResourceVersion(obj)
+		if err != nil {
+			return nil, false
+		}
+		at, err := strconv.ParseUint(rv, 10, 64)
+		if err != nil || at <= current || at > revision || used[at] {
+			return nil, false
+		}
+		used[at] = true
+		changes = append(changes, memory.Change{Key: m.key(name), Object: obj, Revision: at})
+	}
+	free := revision
+	for name := range m.objects {
+		if _, ok := objects[name]; ok {
+			continue
+		}
+		for used[free] {
+			free--
+		}
+		if free <= current {
+			return nil, false
+		}
+		changes = append(changes, memory.Change{Key: m.key(name), Revision: free})
+		free--
+	}
+	slices.SortFunc(changes, func(a, b memory.Change) int {
+		if a.Revision < b.Revision {
+			return -1
+		}
+		return 1
+	})
+	return changes, revision >= current
+}
+
+func (m *Mirror) applyLocked(resourceVersion string, change memory.Change) {
+	revision, err := strconv.ParseUint(resourceVersion, 10, 64)
+	if err == nil && revision <= m.store.Revision() {
+		err = fmt.Errorf("revision %d is not above %d", revision, m.store.Revision())
+	}
+	if err == nil {
+		change.Revision = revision
+		_, err = m.store.Apply(change)
+	}
+	if err != nil {
+		m.logger.Error(err, "Upstream's event is out of order, ending the watches", "resource", m.resource, "key", change.Key)
+		m.resetLocked(max(revision, 1))
+	}
+}
+
+func (m *Mirror) resetLocked(revision uint64) {
+	objects := make(map[string]runtime.Object, len(m.objects))
+	for name, obj := range m.objects {
+		objects[m.key(name)] = obj
+	}
+	m.store.Reset(revision, objects)
+}
+
+func (m *Mirror) key(name string) string { return "/" + m.resource + "/" + name }

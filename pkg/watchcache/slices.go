@@ -1,0 +1,156 @@
+// Copyright The grid-apiserver Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import (
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/grid-apiserver/grid-apiserver/pkg/storage/memory"
+	"github.com/grid-apiserver/grid-apiserver/pkg/topology"
+)
+
+// slice is an EndpointSlice, as upstream has it and as the view shows it.
+type slice struct {
+	raw  *discoveryv1.EndpointSlice
+	view *discoveryv1.EndpointSlice
+	// service is the entry of the Service named in the label; nil without one.
+	service *service
+}
+
+// SetEndpointSlice tells that an EndpointSlice was added or changed upstream.
+func (v *View) SetEndpointSlice(raw *discoveryv1.EndpointSlice) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	defer v.finishLocked()
+	v.setSliceLocked(raw)
+}
+
+// DeleteEndpointSlice tells that an EndpointSlice was deleted upstream.
+func (v *View) DeleteEndpointSlice(name types.NamespacedName) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	defer v.finishLocked()
+	v.deleteSliceLocked(name)
+}
+
+// ReplaceEndpointSlices tells all EndpointSlices at once, like ReplaceServices.
+func (v *View) ReplaceEndpointSlices(all []*discoveryv1.EndpointSlice) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	defer v.finishLocked()
+	v.synced.EndpointSlices = true
+	present := make(map[types.NamespacedName]struct{}, len(all))
+	for _, raw := range all {
+		present[nameOf(&raw.ObjectMeta)] = struct{}{}
+		v.setSliceLocked(raw)
+	}
+	for name := range v.slices {
+		if _, ok := present[name]; !ok {
+			v.deleteSliceLocked(name)
+		}
+	}
+}
+
+func (v *View) setSliceLocked(raw *discoveryv1.EndpointSlice) {
+	name := nameOf(&raw.ObjectMeta)
+	e := v.slices[name]
+	if e == nil {
+		e = &slice{}
+		v.slices[name] = e
+	}
+	e.raw = raw
+	var owner *service
+	if serviceName, ok := serviceOf(raw); ok {
+		owner = v.serviceEntryLocked(serviceName)
+	}
+	if former := e.service; former != owner {
+		e.service = owner
+		if owner != nil {
+			owner.slices[name] = e
+		}
+		v.leaveServiceLocked(former, name)
+	}
+	v.sliceChangedLocked(owner)
+	v.emitSliceLocked(e)
+}
+
+func (v *View) deleteSliceLocked(name types.NamespacedName) {
+	e := v.slices[name]
+	if e == nil {
+		return
+	}
+	delete(v.slices, name)
+	e.raw = nil
+	v.emitSliceLocked(e)
+	v.leaveServiceLocked(e.service, name)
+}
+
+func (v *View) leaveServiceLocked(s *service, slice types.NamespacedName) {
+	if s == nil {
+		return
+	}
+	delete(s.slices, slice)
+	v.sliceChangedLocked(s)
+	v.forgetServiceLocked(s)
+}
+
+// sliceChangedLocked looks after the other slices of the Service: where the
+// decision is one for all of them, one slice can change it.
+func (v *View) sliceChangedLocked(s *service) {
+	switch {
+	case s == nil:
+	case s.name == kubernetesService:
+		v.reselectLocked(s)
+	case s.policy.Mode == topology.Ordered && !v.selectLocked(s).Equal(s.selection):
+		v.reselectLocked(s)
+	}
+}
+
+func (v *View) emitSliceLocked(e *slice) {
+	if !v.published {
+		return
+	}
+	if e.raw == nil {
+		if e.view != nil {
+			name := nameOf(&e.view.ObjectMeta)
+			e.view = nil
+			v.slicesOut.put(name, memory.Change{})
+		}
+		return
+	}
+	selected := v.selectSliceLocked(e)
+	if e.view != nil && slicesEqual(e.view, selected) {
+		return
+	}
+	view := *selected
+	e.view = &view
+	v.slicesOut.put(nameOf(&view.ObjectMeta), memory.Change{Object: &view})
+}
+
+func (v *View) selectSliceLocked(e *slice) *discoveryv1.EndpointSlice {
+	if e.service == nil {
+		return e.raw
+	}
+	if e.service.name == kubernetesService {
+		if local := v.localEndpointLocked(); local != nil {
+			if first := firstOfFamily(e.service, local.AddressType()); first != nil {
+				return local.Slice(e.raw, e == first)
+			}
+		}
+	}
+	return e.service.selection.Slice(locality{v}, e.raw)
+}
+
+// firstOfFamily returns the slice of the Service with that address type whose
+// name sorts first; nil without one.
+func firstOfFamily(s *service, family discoveryv1.AddressType) *slice {
+	var first *slice
+	for _, e := range s.slices {
+		if e.raw != nil && e.raw.AddressType == family && (first == nil || e.raw.Name < first.raw.Name) {
+			first = e
+		}
+	}
+	return first
+}

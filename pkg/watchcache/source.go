@@ -1,0 +1,162 @@
+// Copyright The grid-apiserver Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+)
+
+// upstreamBackoff is the pause between attempts to list and watch. The default
+// of the reflector grows to a minute; a node that comes back after an outage
+// should be current sooner, and the jitter spreads the nodes of a cluster.
+func upstreamBackoff() *wait.Backoff {
+	return &wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 16, Cap: 8 * time.Second}
+}
+
+// receiver takes what a reflector delivers, typed. progress may be nil.
+type receiver[T runtime.Object] struct {
+	set      func(T)
+	remove   func(T)
+	replace  func(all []T, resourceVersion string)
+	progress func(resourceVersion string)
+}
+
+// reflectorStore makes a receiver a store of a client-go reflector.
+type reflectorStore[T runtime.Object] struct{ receiver[T] }
+
+var (
+	_ cache.ReflectorStore         = reflectorStore[*metav1.PartialObjectMetadata]{}
+	_ cache.ReflectorBookmarkStore = reflectorStore[*metav1.PartialObjectMetadata]{}
+)
+
+func (s reflectorStore[T]) typed(obj any, f func(T)) error {
+	typed, ok := obj.(T)
+	if !ok {
+		return fmt.Errorf("unexpected type %T", obj)
+	}
+	f(typed)
+	return nil
+}
+
+// Add implements cache.ReflectorStore.
+func (s reflectorStore[T]) Add(obj any) error { return s.typed(obj, s.set) }
+
+// Update implements cache.ReflectorStore.
+func (s reflectorStore[T]) Update(obj any) error { return s.typed(obj, s.set) }
+
+// Delete implements cache.ReflectorStore.
+func (s reflectorStore[T]) Delete(obj any) error { return s.typed(obj, s.remove) }
+
+// Replace implements cache.ReflectorStore.
+func (s reflectorStore[T]) Replace(list []any, resourceVersion string) error {
+	all := make([]T, 0, len(list))
+	for _, obj := range list {
+		if err := s.typed(obj, func(t T) { all = append(all, t) }); err != nil {
+			return err
+		}
+	}
+	s.replace(all, resourceVersion)
+	return nil
+}
+
+// Resync implements cache.ReflectorStore.
+func (s reflectorStore[T]) Resync() error { return nil }
+
+// Bookmark implements cache.ReflectorBookmarkStore.
+func (s reflectorStore[T]) Bookmark(resourceVersion string) error {
+	if s.progress != nil {
+		s.progress(resourceVersion)
+	}
+	return nil
+}
+
+// lister is the part of a client of one resource that a reflector needs.
+type lister[L runtime.Object] interface {
+	List(ctx context.Context, options metav1.ListOptions) (L, error)
+	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
+}
+
+// source is one list-and-watch of upstream, with its health.
+type source struct {
+	resource string
+
+	mu     sync.Mutex
+	err    error
+	absent bool
+}
+
+// Err returns the error of the last attempt; nil after one that succeeded.
+func (s *source) Err() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.err
+}
+
+// Absent reports whether upstream said that it does not have the resource.
+func (s *source) Absent() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.absent
+}
+
+func (s *source) observe(ctx context.Context, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		upstreamErrors.WithLabelValues(s.resource).Inc()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.err = err
+	switch {
+	case err == nil:
+		s.absent = false
+	case apierrors.IsNotFound(err):
+		s.absent = true
+	}
+}
+
+// follow lists and watches until ctx ends; the zero selector selects everything.
+func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L], selector metav1.ListOptions, example T, r receiver[T]) {
+	restrict := func(options metav1.ListOptions) metav1.ListOptions {
+		options.LabelSelector, options.FieldSelector = selector.LabelSelector, selector.FieldSelector
+		return options
+	}
+	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			list, err := client.List(ctx, restrict(options))
+			s.observe(ctx, err)
+			if err != nil {
+				return nil, err
+			}
+			return list, nil
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			w, err := client.Watch(ctx, restrict(options))
+			s.observe(ctx, err)
+			return w, err
+		},
+	}, client)
+	reflector := cache.NewReflectorWithOptions(lw, example, reflectorStore[T]{r}, cache.ReflectorOptions{
+		Name: "upstream " + s.resource, Backoff: upstreamBackoff(),
+	})
+	reflector.RunWithContext(ctx)
+}
+
+// objectName returns the name of a namespaced object.
+func objectName(obj metav1.Object) types.NamespacedName {
+	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
+}

@@ -1,0 +1,230 @@
+// Copyright The grid-apiserver Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package watchcache
+
+import (
+	"context"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/klog/v2"
+
+	"github.com/grid-apiserver/grid-apiserver/pkg/storage/memory"
+	"github.com/grid-apiserver/grid-apiserver/pkg/topology"
+)
+
+// kubernetesService is the Service whose endpoints a local endpoint may replace.
+var kubernetesService = types.NamespacedName{Namespace: metav1.NamespaceDefault, Name: "kubernetes"}
+
+// ViewConfig is what a View is made of. All fields but LocalEndpoint are required.
+type ViewConfig struct {
+	// NodeName is the name of the Node whose view this is.
+	NodeName string
+	// Services, EndpointSlices and Endpoints receive the view. Each counts its
+	// own revisions, from Revisions.Start().
+	Services, EndpointSlices, Endpoints *memory.Store
+	// Revisions guards the revisions that the stores hand out.
+	Revisions *Revisions
+	// Domains follows the Nodes that share a label with this node.
+	Domains DomainWatcher
+	// LocalEndpoint, if not nil, replaces the endpoints of default/kubernetes
+	// whatever the annotations of the Endpoints object say.
+	LocalEndpoint *topology.LocalEndpoint
+}
+
+// View is the state machine that turns upstream's objects into the view of one
+// node. Its methods may be called concurrently; each processes its event to the
+// end before it returns. Objects handed in belong to the View and are not to be
+// written any more.
+type View struct {
+	logger        klog.Logger
+	nodeName      string
+	revisions     *Revisions
+	domains       DomainWatcher
+	localEndpoint *topology.LocalEndpoint
+
+	// mu serialises the events. It is held over Apply, which never waits for
+	// readers, and over the start of a domain watch, which does not block.
+	mu sync.Mutex
+
+	// labels are the labels of the own Node, nil until they are known.
+	labels map[string]string
+	// keys are the topology keys that the policies name.
+	keys map[string]*topologyKey
+
+	services       map[types.NamespacedName]*service
+	slices         map[types.NamespacedName]*slice
+	endpoints      map[types.NamespacedName]*endpoints
+	malformed      int
+	annotated      *topology.LocalEndpoint // of default/kubernetes
+	annotatedError string                  // the last error logged for it
+
+	synced Synced
+	// published is set, for good, when everything that the first view is made
+	// of is there. Nothing is written to the stores before.
+	published          bool
+	publishedEndpoints bool
+
+	servicesOut, slicesOut, endpointsOut outbox
+}
+
+// Synced tells what a View has seen of its inputs.
+type Synced struct {
+	// OwnNode: the labels of the own Node are known.
+	OwnNode bool
+	// Services, EndpointSlices, Endpoints: the first list was seen.
+	Services, EndpointSlices, Endpoints bool
+	// LocalEndpoint: the annotations of default/kubernetes were seen.
+	LocalEndpoint bool
+	// Domains: the nodes that share this node's labels are known, for every
+	// topology key in use when the view was first made.
+	Domains bool
+	// View: the view was made and is being kept up to date. The stores are
+	// empty before.
+	View bool
+	// EndpointsView: likewise for Endpoints.
+	EndpointsView bool
+}
+
+// NewView returns a view that is empty until its inputs have been seen.
+func NewView(ctx context.Context, cfg ViewConfig) *View {
+	v := &View{
+		logger:        klog.FromContext(ctx),
+		nodeName:      cfg.NodeName,
+		revisions:     cfg.Revisions,
+		domains:       cfg.Domains,
+		localEndpoint: cfg.LocalEndpoint,
+		keys:          map[string]*topologyKey{},
+		services:      map[types.NamespacedName]*service{},
+		slices:        map[types.NamespacedName]*slice{},
+		endpoints:     map[types.NamespacedName]*endpoints{},
+		servicesOut:   outbox{store: cfg.Services, resource: "services"},
+		slicesOut:     outbox{store: cfg.EndpointSlices, resource: "endpointslices"},
+		endpointsOut:  outbox{store: cfg.Endpoints, resource: "endpoints"},
+	}
+	v.synced.LocalEndpoint = cfg.LocalEndpoint != nil
+	return v
+}
+
+// Synced returns what the view has seen of its inputs.
+func (v *View) Synced() Synced {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	s := v.synced
+	s.OwnNode = v.labels != nil
+	s.Domains = v.published || s.OwnNode && s.Services && v.policiesCommittedLocked()
+	s.View = v.published
+	s.EndpointsView = v.publishedEndpoints
+	return s
+}
+
+func (v *View) policiesCommittedLocked() bool {
+	for _, s := range v.services {
+		if s.wanted != nil {
+			return false
+		}
+	}
+	return true
+}
+
+// finishLocked ends the processing of an event: it makes the first view when
+// the last of its inputs has come, and hands what changed to the stores.
+func (v *View) finishLocked() {
+	if !v.published && v.labels != nil && v.synced.Services && v.synced.EndpointSlices &&
+		v.synced.LocalEndpoint && v.policiesCommittedLocked() {
+		v.published = true
+		v.logger.V(2).Info("View is complete", "services", len(v.services), "endpointSlices", len(v.slices))
+		for _, s := range v.services {
+			v.emitServiceLocked(s)
+			v.reselectLocked(s)
+		}
+		for _, e := range v.slices {
+			v.emitSliceLocked(e)
+		}
+	}
+	if !v.publishedEndpoints && v.published && v.synced.Endpoints {
+		v.publishedEndpoints = true
+		for _, e := range v.endpoints {
+			v.emitEndpointsLocked(e)
+		}
+	}
+	v.servicesOut.flush(v.logger, v.revisions)
+	v.slicesOut.flush(v.logger, v.revisions)
+	v.endpointsOut.flush(v.logger, v.revisions)
+}
+
+// locality is what the topology package may know of the domains in force. It is
+// used by holders of the view's lock only.
+type locality struct{ v *View }
+
+var _ topology.Locality = locality{}
+
+// Label implements topology.Locality.
+func (l locality) Label(key string) (string, bool) {
+	if k := l.v.keys[key]; k != nil && k.current != nil {
+		return k.current.value, true
+	}
+	return "", false
+}
+
+// Member implements topology.Locality. The own Node is a member of each of its
+// domains, whatever the watch of the domain says: that watch and the one of the
+// own Node are not ordered against each other, and a deleted own Node keeps its
+// last labels.
+func (l locality) Member(key, nodeName string) bool {
+	k := l.v.keys[key]
+	if k == nil || k.current == nil {
+		return false
+	}
+	return nodeName == l.v.nodeName || k.current.members.Has(nodeName)
+}
+
+// outbox collects the changes of one store within one event.
+type outbox struct {
+	store    *memory.Store
+	resource string
+	changes  []memory.Change
+}
+
+func (o *outbox) flush(logger klog.Logger, revisions *Revisions) {
+	if len(o.changes) == 0 {
+		return
+	}
+	revisions.Reserve(o.store.Revision() + uint64(len(o.changes)))
+	if _, err := o.store.Apply(o.changes...); err != nil {
+		// The store refuses only what breaks its contract.
+		logger.Error(err, "Cannot write the view", "resource", o.resource)
+	}
+	viewChanges.WithLabelValues(o.resource).Add(float64(len(o.changes)))
+	clear(o.changes)
+	o.changes = o.changes[:0]
+}
+
+// put adds the change of one object, and gives it its storage key.
+func (o *outbox) put(name types.NamespacedName, change memory.Change) {
+	change.Key = "/" + o.resource + "/" + name.Namespace + "/" + name.Name
+	o.changes = append(o.changes, change)
+}
+
+func nameOf(m *metav1.ObjectMeta) types.NamespacedName {
+	return types.NamespacedName{Namespace: m.Namespace, Name: m.Name}
+}
+
+// serviceOf returns the name of the Service that a slice belongs to.
+func serviceOf(s *discoveryv1.EndpointSlice) (types.NamespacedName, bool) {
+	name, ok := topology.ServiceName(s)
+	return types.NamespacedName{Namespace: s.Namespace, Name: name}, ok
+}
+
+// primaryFamily returns the address type of the Service's first IP family, that
+// of its Endpoints object.
+func primaryFamily(s *corev1.Service) discoveryv1.AddressType {
+	if s != nil && len(s.Spec.IPFamilies) > 0 && s.Spec.IPFamilies[0] == corev1.IPv6Protocol {
+		return discoveryv1.AddressTypeIPv6
+	}
+	return discoveryv1.AddressTypeIPv4
+}
