@@ -1,0 +1,175 @@
+// Copyright The grid-apiserver Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/sets"
+	"k8s.io/apiserver/pkg/authentication/authenticator"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/client-go/rest"
+	"k8s.io/utils/clock"
+)
+
+const (
+	defaultRequestTimeout = 60 * time.Second // as kube-apiserver's --request-timeout
+	// A client is to hear within 2 s that upstream is away. A new connection has defaultConnectTimeout, which is three
+	// round trips of a bad link (400 ms) and some; an old one is doubted after stallAfter and then has as long again.
+	defaultConnectTimeout = 1400 * time.Millisecond
+	stallAfter            = 500 * time.Millisecond
+	// stallRecheck: the link may go away while upstream thinks.
+	stallRecheck = 5 * time.Second
+)
+
+// HandlerConfig is what NewHandler needs. Upstream is required.
+type HandlerConfig struct {
+	// Upstream is the server's own connection: host, CA, and its own credential, which may be a client certificate, a
+	// token, or files of these that are replaced while the server runs. A path in Host is put before every path.
+	Upstream *rest.Config
+	// LocalIdentity accepts requests that came with the verified certificate of the local identity, and no others. Nil:
+	// there is no local identity. Called concurrently.
+	LocalIdentity authenticator.Request
+	// ServedResources limits the write guard to resources that have a view at the moment. Nil: all that can have one.
+	ServedResources ResourceChecker
+	// NodeName is named in refusals, so that a user knows whose view a revision came from.
+	NodeName string
+	// RequestTimeout ends requests that are not long-running, with a Status 504 if nothing has been answered yet.
+	// Zero: 60 s.
+	RequestTimeout time.Duration
+	// ConnectTimeout bounds how long a request waits for a connection, from the dial to the end of the TLS handshake.
+	// Zero: 1.4 s.
+	ConnectTimeout time.Duration
+	// LongRunning tells the requests that RequestTimeout does not apply to. Nil: those of kube-apiserver (watches, exec,
+	// attach, port-forward, proxy and log subresources).
+	LongRunning request.LongRunningRequestCheck
+	// Clock measures the timeouts, and the age of certificate files. Nil: the real one.
+	Clock clock.WithDelayedExecution
+}
+
+// handler is the streaming, upgrade-aware proxy. Safe for concurrent use.
+type handler struct {
+	cfg       HandlerConfig
+	base      *url.URL
+	anonymous *roundTrippers // carries no credential of the server
+	own       *roundTrippers
+	probe     *reachability
+	answers   atomic.Uint64
+}
+
+var _ http.Handler = &handler{}
+
+// NewHandler returns the proxy to cfg.Upstream. Requests must have their RequestInfo in the context and their
+// Authorization header still on them. The handler starts no goroutine of its own; it has a method CloseIdleConnections()
+// that closes what it keeps open between requests.
+func NewHandler(cfg HandlerConfig) (http.Handler, error) {
+	if cfg.Upstream == nil {
+		return nil, errors.New("proxy: no upstream configured")
+	}
+	if cfg.RequestTimeout == 0 {
+		cfg.RequestTimeout = defaultRequestTimeout
+	}
+	if cfg.ConnectTimeout == 0 {
+		cfg.ConnectTimeout = defaultConnectTimeout
+	}
+	if cfg.LongRunning == nil {
+		cfg.LongRunning = genericfilters.BasicLongRunningRequestCheck(
+			sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward"))
+	}
+	if cfg.Clock == nil {
+		cfg.Clock = clock.RealClock{}
+	}
+	tls := cfg.Upstream.TLSClientConfig
+	hasTLS := len(tls.CAFile) > 0 || len(tls.CAData) > 0 || len(tls.CertFile) > 0 || len(tls.CertData) > 0 || tls.Insecure
+	base, _, err := rest.DefaultServerURL(cfg.Upstream.Host, "", schema.GroupVersion{}, hasTLS)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: parse the upstream host: %w", err)
+	}
+	own, err := newRoundTrippers(cfg.Upstream, cfg.ConnectTimeout, cfg.Clock.Now)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	anonymous, err := newRoundTrippers(rest.AnonymousClientConfig(cfg.Upstream), cfg.ConnectTimeout, cfg.Clock.Now)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
+	return &handler{
+		cfg:       cfg,
+		base:      base,
+		own:       own,
+		anonymous: anonymous,
+		probe:     &reachability{url: base, transport: anonymous.upgrade, timeout: cfg.ConnectTimeout},
+	}, nil
+}
+
+// CloseIdleConnections closes the upstream connections that no request uses.
+func (h *handler) CloseIdleConnections() {
+	h.own.closeIdle()
+	h.anonymous.closeIdle()
+}
+
+// ServeHTTP implements http.Handler. It panics with http.ErrAbortHandler when upstream breaks off an answer that has
+// begun: there is no other way to tell the client that it is not complete.
+func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	info, ok := request.RequestInfoFrom(r.Context())
+	if !ok || info.Path != r.URL.Path {
+		// What was decided on another path says nothing about this one.
+		respondError(w, r, apierrors.NewInternalError(errNoRequestInfo))
+		return
+	}
+	t, err := targetOf(r)
+	if err != nil {
+		respondError(w, r, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	out, err := t.on(h.base)
+	if err != nil {
+		respondError(w, r, apierrors.NewBadRequest(err.Error()))
+		return
+	}
+	as, err := identify(r, info, t, h.cfg.LocalIdentity)
+	if err != nil {
+		respondError(w, r, err)
+		return
+	}
+	if err := checkWatchRevision(r, info); err != nil {
+		respondError(w, r, err)
+		return
+	}
+	if isGuarded(r.Method, info, h.cfg.ServedResources) {
+		guarded := r.WithContext(r.Context()) // the caller's request keeps its body
+		if err := guardWrite(w, guarded, info, h.cfg.NodeName, h.cfg.RequestTimeout); err != nil {
+			closeAfterError(w, r)
+			respondError(w, r, err)
+			return
+		}
+		r = guarded
+	}
+	timeout := h.cfg.RequestTimeout
+	if h.cfg.LongRunning(r, info) {
+		timeout = 0
+	}
+	h.forward(w, r, out, as, timeout)
+}
+
+func (h *handler) newAttempt(parent context.Context, timeout time.Duration) *attempt {
+	a := &attempt{
+		clock:          h.cfg.Clock,
+		connectTimeout: h.cfg.ConnectTimeout,
+		stallAfter:     stallAfter,
+		reachable:      h.probe.check,
+		answers:        &h.answers,
+	}
+	a.start(parent, timeout)
+	return a
+}
