@@ -28,14 +28,18 @@ func (s *Store) maintain() {
 		var expired <-chan time.Time
 		var timer clock.Timer
 		if next, ok := s.nextExpiry(); ok {
-			timer = s.clock.NewTimer(max(time.Duration(next-s.clock.Now().UnixNano()), 1))
+			now := s.clock.Now()
+			if next <= now.UnixNano() {
+				s.expire(now)
+				continue
+			}
+			timer = s.clock.NewTimer(time.Duration(next - now.UnixNano()))
 			expired = timer.C()
 		}
 		select {
 		case <-s.stopping:
 		case <-s.earlier:
-		case <-expired:
-			s.expire(s.clock.Now())
+		case <-expired: // the next round looks
 		case <-age.C():
 			s.compactToAge(s.clock.Now())
 		case <-progress.C():
