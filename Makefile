@@ -1,0 +1,82 @@
+# Everything is built with Go alone. Tools are pinned in hack/tools/go.mod and run by "go tool".
+
+SHELL := /usr/bin/env bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+MODULES := . test/e2e hack/tools
+
+# A version must parse as one: the API server machinery refuses to start otherwise.
+VERSION ?= $(shell git describe --tags --match 'v[0-9]*' --dirty 2>/dev/null || echo "v0.0.0-g$$(git rev-parse --verify -q --short=12 HEAD 2>/dev/null || echo unknown)")
+COMMIT ?= $(shell git rev-parse --verify -q HEAD 2>/dev/null || echo unknown)
+VERSION_PACKAGE := k8s.io/component-base/version
+LDFLAGS := -s -w -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAGE).gitCommit=$(COMMIT)
+
+TEST_TIMEOUT ?= 15m
+E2E_TIMEOUT ?= 40m
+FUZZTIME ?= 10s
+BENCHCOUNT ?= 6
+BENCHFLAGS ?=
+E2EFLAGS ?=
+RUNFLAGS ?=
+
+.PHONY: help
+help: ## Show this help.
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: build
+build: ## Build bin/grid-apiserver.
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/grid-apiserver ./cmd/grid-apiserver
+
+.PHONY: run
+run: build ## Run it with RUNFLAGS, for example RUNFLAGS='--kubeconfig=... --node-name=...'; the data directory is bin/data.
+	bin/grid-apiserver --data-dir=bin/data $(RUNFLAGS)
+
+.PHONY: test
+test: ## Run all tests of the main module with the race detector. Needs Go and a C compiler.
+	CGO_ENABLED=1 go test -race -timeout $(TEST_TIMEOUT) ./...
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (10s).
+	hack/fuzz.sh $(FUZZTIME)
+
+.PHONY: bench
+bench: ## Run the benchmarks into bin/bench.txt; BASE=<an older file> compares with it.
+	@mkdir -p bin
+	go test -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) $(BENCHFLAGS) ./... | tee bin/bench.txt
+ifdef BASE
+	go tool -modfile=hack/tools/go.mod benchstat $(BASE) bin/bench.txt
+endif
+
+# The programs of the lab are built first, because that shows its progress, and so does -p 1 -v for the tests. With -p 1
+# Go also compiles one package at a time, so go vet compiles them before.
+.PHONY: e2e
+e2e: ## Run the end-to-end tests with the real Kubernetes components. Needs root and Debian.
+	cd test/e2e && go run ./cmd/lab build && go vet ./... && go test -p 1 -v -count 1 -timeout $(E2E_TIMEOUT) $(E2EFLAGS) ./...
+
+.PHONY: lab
+lab: ## Bring up three nodes with real Kubernetes components, to try things in. Needs root and Debian.
+	cd test/e2e && go run ./cmd/lab up
+
+.PHONY: lab-down
+lab-down: ## End what "make lab" started.
+	cd test/e2e && go run ./cmd/lab down
+
+.PHONY: lint
+lint: ## Run golangci-lint on both modules.
+	status=0; tools=$(CURDIR)/hack/tools/go.mod; \
+	for module in . test/e2e; do \
+		(cd $$module && go tool -modfile=$$tools golangci-lint run ./...) || status=1; \
+	done; exit $$status
+
+.PHONY: verify
+verify: ## Check what must be in step: modules, formatting, headers, go vet, logging calls, manifests, golden files.
+	hack/verify.sh $(MODULES)
+
+.PHONY: update
+update: ## Bring that in step: tidy the modules, format, rewrite the golden files.
+	hack/update.sh $(MODULES)
+
+.PHONY: clean
+clean: ## Remove bin/. The programs of the lab stay in the user's cache folder.
+	rm -rf bin
