@@ -36,7 +36,7 @@ func (h *handler) forward(w http.ResponseWriter, r *http.Request, out *url.URL, 
 	defer func() {
 		// A client that went away is no event. Any other broken answer must end as a broken connection.
 		if failure := recover(); failure != nil {
-			if failure == http.ErrAbortHandler && errors.Is(client.Err(), context.Canceled) {
+			if failure == any(http.ErrAbortHandler) && errors.Is(client.Err(), context.Canceled) {
 				return
 			}
 			panic(failure)

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/utils/clock"
 )
 
 // upstreamBackoff is the pause between attempts to list and watch. The default
@@ -23,6 +24,29 @@ import (
 // should be current sooner, and the jitter spreads the nodes of a cluster.
 func upstreamBackoff() *wait.Backoff {
 	return &wait.Backoff{Duration: 250 * time.Millisecond, Factor: 2, Jitter: 1, Steps: 16, Cap: 8 * time.Second}
+}
+
+// stoppableClock is the real clock, except that waiting ends with ctx: the
+// reflector does not look at its context in all of its pauses.
+type stoppableClock struct {
+	clock.RealClock
+	ctx context.Context
+}
+
+// After implements clock.Clock.
+func (c stoppableClock) After(d time.Duration) <-chan time.Time {
+	ch := make(chan time.Time, 1)
+	timer := time.NewTimer(d)
+	go func() {
+		defer timer.Stop()
+		select {
+		case now := <-timer.C:
+			ch <- now
+		case <-c.ctx.Done():
+			ch <- time.Now()
+		}
+	}()
+	return ch
 }
 
 // receiver takes what a reflector delivers, typed. progress may be nil.
@@ -151,7 +175,7 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 		},
 	}, client)
 	reflector := cache.NewReflectorWithOptions(lw, example, reflectorStore[T]{r}, cache.ReflectorOptions{
-		Name: "upstream " + s.resource, Backoff: upstreamBackoff(),
+		Name: "upstream " + s.resource, Backoff: upstreamBackoff(), Clock: stoppableClock{ctx: ctx},
 	})
 	reflector.RunWithContext(ctx)
 }
