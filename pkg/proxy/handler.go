@@ -32,6 +32,13 @@ const (
 	stallRecheck = 5 * time.Second
 )
 
+var longRunning = genericfilters.BasicLongRunningRequestCheck(
+	sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward"))
+
+// LongRunning reports whether kube-apiserver takes r for a request without a time limit: watches, and the exec, attach,
+// port-forward, proxy and log subresources.
+func LongRunning(r *http.Request, info *request.RequestInfo) bool { return longRunning(r, info) }
+
 // HandlerConfig is what NewHandler needs. Upstream is required.
 type HandlerConfig struct {
 	// Upstream is the server's own connection: host, CA, and its own credential, which may be a client certificate, a
@@ -83,8 +90,7 @@ func NewHandler(cfg HandlerConfig) (http.Handler, error) {
 		cfg.ConnectTimeout = defaultConnectTimeout
 	}
 	if cfg.LongRunning == nil {
-		cfg.LongRunning = genericfilters.BasicLongRunningRequestCheck(
-			sets.NewString("watch", "proxy"), sets.NewString("attach", "exec", "proxy", "log", "portforward"))
+		cfg.LongRunning = LongRunning
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}

@@ -34,6 +34,7 @@ type Mirror struct {
 
 	mu      sync.Mutex
 	synced  bool
+	since   uint64
 	objects map[string]object
 }
 
@@ -47,6 +48,15 @@ func (m *Mirror) Synced() bool {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.synced
+}
+
+// Since returns the revision from which the mirror knows what changed: that of
+// the first list, or of the one that replaced everything. The history of the
+// store below it begins earlier, but not with what was deleted before.
+func (m *Mirror) Since() uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.since
 }
 
 // Set tells that an object was added or changed upstream.
@@ -90,7 +100,9 @@ func (m *Mirror) Replace(all []object, resourceVersion string) {
 	}
 	changes, ok := m.differenceLocked(objects, revision)
 	m.objects = objects
-	m.synced = true
+	if !m.synced {
+		m.synced, m.since = true, revision
+	}
 	if !ok {
 		m.resetLocked(revision)
 		return
@@ -170,6 +182,7 @@ func (m *Mirror) resetLocked(revision uint64) {
 		objects[m.key(name)] = obj
 	}
 	m.store.Reset(revision, objects)
+	m.since = m.store.Revision()
 }
 
 func (m *Mirror) key(name string) string { return "/" + m.resource + "/" + name }

@@ -142,7 +142,10 @@ func (c Completed) Config(_ context.Context) (*server.Config, error) {
 	}
 	var serving *genericapiserver.SecureServingInfo
 	if err := c.SecureServing.ApplyTo(&serving); err != nil {
-		return nil, fmt.Errorf("--bind-address, --secure-port and --tls-*: %w", err)
+		if strings.HasPrefix(err.Error(), "failed to create listener") {
+			return nil, fmt.Errorf("--bind-address, --secure-port: %w", err)
+		}
+		return nil, fmt.Errorf("--tls-*: %w", err)
 	}
 	config.SecureServing = serving
 	return config, nil

@@ -1,0 +1,99 @@
+// Copyright The grid-apiserver Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"net"
+	"net/http"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	genericfilters "k8s.io/apiserver/pkg/server/filters"
+
+	"github.com/grid-apiserver/grid-apiserver/pkg/auth"
+	"github.com/grid-apiserver/grid-apiserver/pkg/proxy"
+)
+
+// chain are the handlers around the REST storages.
+type chain struct {
+	stopping      context.Context // the server begins to stop
+	closed        context.Context // it has stopped
+	nodeName      string
+	gate          *gate
+	served        proxy.ResourceChecker
+	authenticator *auth.Authenticator
+	authorizer    *auth.Authorizer
+	upstream      http.Handler
+}
+
+// build is the server's BuildHandlerChainFunc. It differs from the default of
+// genericapiserver in that requests part before authentication: those that go
+// upstream are authenticated and authorised there. Seen from the client:
+//
+//	request info -> router -> proxy
+//	                     `--> deadline -> authentication -> impersonation ->
+//	                          limit -> authorization -> gate -> REST storage
+func (c *chain) build(apiHandler http.Handler, config *genericapiserver.Config) http.Handler {
+	var negotiated runtime.NegotiatedSerializer = config.Serializer
+
+	local := c.gate.wrap(apiHandler, negotiated)
+	local = auth.WithAuthorization(local, c.authorizer, negotiated)
+	local = genericfilters.WithMaxInFlightLimit(local, config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight, config.LongRunningFunc)
+	local = auth.WithImpersonation(local, c.authorizer, negotiated)
+	local = auth.WithAuthentication(local, c.authenticator, negotiated)
+	// Warnings are written by the handlers and must not race with a timeout.
+	local = genericapifilters.WithWarningRecorder(local)
+	local = genericfilters.WithTimeoutForNonLongRunningRequests(local, config.LongRunningFunc)
+	local = genericapifilters.WithRequestDeadline(local, nil, nil, config.LongRunningFunc, negotiated, config.RequestTimeout)
+	local = genericfilters.WithWaitGroup(local, config.LongRunningFunc, config.NonLongRunningRequestWaitGroup)
+	local = genericfilters.WithWatchTerminationDuringShutdown(local, shutdownSignal{config.ShutdownInitiatedNotify()}, config.WatchRequestWaitGroup)
+	local = genericapifilters.WithCacheControl(local)
+
+	handler := proxy.NewRouter(local, withStop(c.stopping, c.closed, c.upstream), c.nodeName, c.served)
+	handler = genericfilters.WithHTTPLogging(handler)
+	handler = genericapifilters.WithLatencyTrackers(handler)
+	handler = genericapifilters.WithRequestInfo(handler, config.RequestInfoResolver)
+	handler = genericapifilters.WithRequestReceivedTimestamp(handler)
+	handler = genericfilters.WithPanicRecovery(handler, config.RequestInfoResolver)
+	return genericapifilters.WithAuditInit(handler)
+}
+
+// withStop ends the proxied streams when the server stops; nothing else would.
+// Requests that are soon over get the time that connections get to close.
+// A watch ends as if upstream had ended it, as the local ones do. All other
+// answers that are cut short are broken off, so that nobody takes them for
+// complete.
+func withStop(stopping, closed context.Context, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, ok := request.RequestInfoFrom(r.Context())
+		end := closed
+		if ok && proxy.LongRunning(r, info) {
+			end = stopping
+		}
+		ctx, cancel := context.WithCancel(r.Context())
+		defer cancel()
+		finished := context.AfterFunc(end, cancel)
+		next.ServeHTTP(w, r.WithContext(ctx))
+		if !finished() && (!ok || info.Verb != "watch") {
+			panic(http.ErrAbortHandler)
+		}
+	})
+}
+
+// shutdownSignal tells watches that the server is going to stop.
+type shutdownSignal struct{ stopping <-chan struct{} }
+
+// ShuttingDown implements request.ServerShutdownSignal.
+func (s shutdownSignal) ShuttingDown() <-chan struct{} { return s.stopping }
+
+// portOf returns the port that a listener was given.
+func portOf(l net.Listener) int {
+	if addr, ok := l.Addr().(*net.TCPAddr); ok {
+		return addr.Port
+	}
+	return 0
+}

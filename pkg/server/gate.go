@@ -1,0 +1,151 @@
+// Copyright The grid-apiserver Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package server
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
+	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/grid-apiserver/grid-apiserver/pkg/registry/install"
+	"github.com/grid-apiserver/grid-apiserver/pkg/storage/memory"
+	"github.com/grid-apiserver/grid-apiserver/pkg/watchcache"
+)
+
+const (
+	// notReadyRetrySeconds is told to clients that come too early.
+	notReadyRetrySeconds = 1
+	// firstEndpointsTimeout bounds how long the first requests for Endpoints
+	// wait for them to be read from upstream. kubectl gives up after 32 s, an
+	// informer comes again.
+	firstEndpointsTimeout = 10 * time.Second
+	gateInterval          = 20 * time.Millisecond
+)
+
+// gate keeps requests from resources that are not there yet: an empty list would
+// make kube-proxy remove all its rules. What was there once stays open, for the
+// watch caches are kept over failures of upstream.
+type gate struct {
+	feed    *watchcache.Feed
+	view    *watchcache.View
+	mirrors map[schema.GroupResource]*watchcache.Mirror
+	stores  map[schema.GroupResource]*memory.Store
+	caches  *install.Readiness
+	open    map[schema.GroupResource]*atomic.Bool
+}
+
+// init makes the set of doors, all closed.
+func (g *gate) init() {
+	g.open = map[schema.GroupResource]*atomic.Bool{}
+	for gr := range g.stores {
+		g.open[gr] = &atomic.Bool{}
+	}
+}
+
+// check returns nil if the resource can be served. It may take a moment when the
+// watch cache is about to catch up.
+func (g *gate) check(ctx context.Context, gr schema.GroupResource) error {
+	open, ok := g.open[gr]
+	if !ok || open.Load() {
+		return nil
+	}
+	if err := g.complete(gr); err != nil {
+		return err
+	}
+	if err := g.caches.Fresh(ctx, gr, g.stores[gr].Revision()); err != nil {
+		return fmt.Errorf("the watch cache of %s has not caught up: %w", gr.Resource, err)
+	}
+	open.Store(true)
+	return nil
+}
+
+// complete returns nil if the store below the watch cache holds what is to be
+// served.
+func (g *gate) complete(gr schema.GroupResource) error {
+	if mirror, ok := g.mirrors[gr]; ok {
+		if !mirror.Synced() {
+			return g.waiting(gr)
+		}
+		return nil
+	}
+	synced := g.view.Synced()
+	if gr == watchcache.Endpoints && synced.EndpointsView || gr != watchcache.Endpoints && synced.View {
+		return nil
+	}
+	return g.waiting(gr)
+}
+
+// waiting tells what a resource waits for.
+func (g *gate) waiting(gr schema.GroupResource) error {
+	if err := g.feed.Waiting(gr); err != nil {
+		return err
+	}
+	for _, other := range []schema.GroupResource{watchcache.Nodes, watchcache.Services, watchcache.EndpointSlices} {
+		if err := g.feed.Waiting(other); err != nil {
+			return err
+		}
+	}
+	if err := g.feed.WaitingForKubernetes(); err != nil {
+		return err
+	}
+	if err := g.feed.WaitingForDomains(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%s are being prepared", gr.Resource)
+}
+
+// wrap stands in front of the REST storages.
+func (g *gate) wrap(next http.Handler, negotiated runtime.NegotiatedSerializer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, ok := request.RequestInfoFrom(r.Context())
+		if !ok || !info.IsResourceRequest {
+			next.ServeHTTP(w, r)
+			return
+		}
+		gr := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
+		err := g.check(r.Context(), gr)
+		if err != nil && gr == watchcache.Endpoints {
+			err = g.firstEndpoints(r.Context())
+		}
+		if err != nil {
+			unavailable := apierrors.NewServiceUnavailable("this server cannot show its view yet: " + err.Error())
+			unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: notReadyRetrySeconds}
+			responsewriters.RespondWithError(w, r, unavailable, negotiated)
+			return
+		}
+		if mirror, ok := g.mirrors[gr]; ok && asksForThePast(info.Verb, r.URL.Query(), mirror.Since()) {
+			responsewriters.RespondWithError(w, r, apierrors.NewResourceExpired("the requested resourceVersion is from before this server started"), negotiated)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+// firstEndpoints has Endpoints read from upstream and waits for them, unless the
+// server waits for more than them.
+func (g *gate) firstEndpoints(ctx context.Context) error {
+	if !g.view.Synced().View {
+		return g.check(ctx, watchcache.Services)
+	}
+	g.feed.RequestEndpoints(ctx)
+	var last error
+	err := wait.PollUntilContextTimeout(ctx, gateInterval, firstEndpointsTimeout, true, func(ctx context.Context) (bool, error) {
+		last = g.check(ctx, watchcache.Endpoints)
+		return last == nil, nil
+	})
+	if err != nil && last != nil {
+		return last
+	}
+	return err
+}
