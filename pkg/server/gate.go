@@ -19,7 +19,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 
 	"github.com/grid-apiserver/grid-apiserver/pkg/registry/install"
-	"github.com/grid-apiserver/grid-apiserver/pkg/storage/memory"
 	"github.com/grid-apiserver/grid-apiserver/pkg/watchcache"
 )
 
@@ -37,53 +36,45 @@ const (
 // make kube-proxy remove all its rules. What was there once stays open, for the
 // watch caches are kept over failures of upstream.
 type gate struct {
-	feed    *watchcache.Feed
-	view    *watchcache.View
-	mirrors map[schema.GroupResource]*watchcache.Mirror
-	stores  map[schema.GroupResource]*memory.Store
-	caches  *install.Readiness
-	open    map[schema.GroupResource]*atomic.Bool
+	feed   *watchcache.Feed
+	caches *install.Readiness
+	// filled are closed when the stores hold what is to be served.
+	filled map[schema.GroupResource]<-chan struct{}
+	open   map[schema.GroupResource]*atomic.Bool
 }
 
-// init makes the set of doors, all closed.
-func (g *gate) init() {
-	g.open = map[schema.GroupResource]*atomic.Bool{}
-	for gr := range g.stores {
+func newGate(feed *watchcache.Feed, caches *install.Readiness, filled map[schema.GroupResource]<-chan struct{}) *gate {
+	g := &gate{feed: feed, caches: caches, filled: filled, open: map[schema.GroupResource]*atomic.Bool{}}
+	for gr := range filled {
 		g.open[gr] = &atomic.Bool{}
 	}
+	return g
 }
 
-// check returns nil if the resource can be served. It may take a moment when the
-// watch cache is about to catch up.
-func (g *gate) check(ctx context.Context, gr schema.GroupResource) error {
+// check returns nil if the resource can be served: its store is filled, and the
+// watch cache above it, which begins then, is initialised.
+func (g *gate) check(gr schema.GroupResource) error {
 	open, ok := g.open[gr]
 	if !ok || open.Load() {
 		return nil
 	}
-	if err := g.complete(gr); err != nil {
-		return err
+	if !g.isFilled(gr) {
+		return g.waiting(gr)
 	}
-	if err := g.caches.Fresh(ctx, gr, g.stores[gr].Revision()); err != nil {
-		return fmt.Errorf("the watch cache of %s has not caught up: %w", gr.Resource, err)
+	if err := g.caches.Resource(gr); err != nil {
+		return fmt.Errorf("the watch cache of %s is not initialised: %w", gr.Resource, err)
 	}
 	open.Store(true)
 	return nil
 }
 
-// complete returns nil if the store below the watch cache holds what is to be
-// served.
-func (g *gate) complete(gr schema.GroupResource) error {
-	if mirror, ok := g.mirrors[gr]; ok {
-		if !mirror.Synced() {
-			return g.waiting(gr)
-		}
-		return nil
+func (g *gate) isFilled(gr schema.GroupResource) bool {
+	select {
+	case <-g.filled[gr]:
+		return true
+	default:
+		return false
 	}
-	synced := g.view.Synced()
-	if gr == watchcache.Endpoints && synced.EndpointsView || gr != watchcache.Endpoints && synced.View {
-		return nil
-	}
-	return g.waiting(gr)
 }
 
 // waiting tells what a resource waits for.
@@ -114,7 +105,7 @@ func (g *gate) wrap(next http.Handler, negotiated runtime.NegotiatedSerializer) 
 			return
 		}
 		gr := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
-		err := g.check(r.Context(), gr)
+		err := g.check(gr)
 		if err != nil && gr == watchcache.Endpoints {
 			err = g.firstEndpoints(r.Context())
 		}
@@ -124,10 +115,6 @@ func (g *gate) wrap(next http.Handler, negotiated runtime.NegotiatedSerializer) 
 			responsewriters.RespondWithError(w, r, unavailable, negotiated)
 			return
 		}
-		if mirror, ok := g.mirrors[gr]; ok && asksForThePast(info.Verb, r.URL.Query(), mirror.Since()) {
-			responsewriters.RespondWithError(w, r, apierrors.NewResourceExpired("the requested resourceVersion is from before this server started"), negotiated)
-			return
-		}
 		next.ServeHTTP(w, r)
 	})
 }
@@ -135,13 +122,13 @@ func (g *gate) wrap(next http.Handler, negotiated runtime.NegotiatedSerializer) 
 // firstEndpoints has Endpoints read from upstream and waits for them, unless the
 // server waits for more than them.
 func (g *gate) firstEndpoints(ctx context.Context) error {
-	if !g.view.Synced().View {
-		return g.check(ctx, watchcache.Services)
+	if !g.isFilled(watchcache.Services) {
+		return g.waiting(watchcache.Services)
 	}
 	g.feed.RequestEndpoints(ctx)
 	var last error
-	err := wait.PollUntilContextTimeout(ctx, gateInterval, firstEndpointsTimeout, true, func(ctx context.Context) (bool, error) {
-		last = g.check(ctx, watchcache.Endpoints)
+	err := wait.PollUntilContextTimeout(ctx, gateInterval, firstEndpointsTimeout, true, func(context.Context) (bool, error) {
+		last = g.check(watchcache.Endpoints)
 		return last == nil, nil
 	})
 	if err != nil && last != nil {

@@ -31,20 +31,20 @@ func (g *gate) readinessChecks(nodeName string) []healthz.HealthChecker {
 		healthz.NamedCheck("upstream-endpoints-kubernetes", func(*http.Request) error { return g.feed.WaitingForKubernetes() }),
 		healthz.NamedCheck("topology-domains", func(*http.Request) error { return g.feed.WaitingForDomains() }),
 	}
-	for gr := range g.stores {
-		checks = append(checks, healthz.NamedCheck("watchcache-"+gr.Resource, func(r *http.Request) error { return g.cacheCheck(r, gr) }))
+	for gr := range g.filled {
+		checks = append(checks, healthz.NamedCheck("watchcache-"+gr.Resource, func(*http.Request) error { return g.cacheCheck(gr) }))
 	}
 	return checks
 }
 
-// cacheCheck fails while the watch cache of a resource is not initialised: it
-// would answer LISTs from the store below it and look healthy.
-func (g *gate) cacheCheck(r *http.Request, gr schema.GroupResource) error {
-	if err := g.caches.Resource(gr); err != nil {
-		return err
-	}
+// cacheCheck fails while the watch cache of a resource that is to be served is
+// not initialised: it would answer LISTs from the store below it and look healthy.
+func (g *gate) cacheCheck(gr schema.GroupResource) error {
 	if !g.feed.Serves(gr) || gr == watchcache.Endpoints && !g.feed.EndpointsRequested() {
 		return nil
 	}
-	return g.check(r.Context(), gr)
+	if err := g.check(gr); err != nil {
+		return err
+	}
+	return g.caches.Resource(gr)
 }

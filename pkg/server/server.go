@@ -107,13 +107,12 @@ func (s *Server) buildGeneric(c *completedConfig) error {
 		return fmt.Errorf("make the scheme: %w", err)
 	}
 	codecs := scheme.NewCodecs(apis)
-	getter := backing.NewOptionsGetter(scheme.NewStorageCodec(codecs), s.source.stores)
+	getter := backing.NewOptionsGetter(scheme.NewStorageCodec(codecs), s.source.stores, s.source.filled)
 	infos, caches, err := install.NewAPIGroupInfos(apis, codecs, runtime.NewParameterCodec(apis), getter)
 	if err != nil {
 		return fmt.Errorf("make the REST storages: %w", err)
 	}
-	g := &gate{feed: s.source.feed, view: s.source.view, mirrors: s.source.mirrors, stores: s.source.stores, caches: caches}
-	g.init()
+	g := newGate(s.source.feed, caches, s.source.filled)
 	handlers, err := s.newChain(c, g)
 	if err != nil {
 		caches.Destroy()
@@ -236,7 +235,7 @@ func (s PreparedServer) Run(ctx context.Context) error {
 		}
 	}
 	stop()
-	s.close(ctx)
+	s.cancel()
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -247,6 +246,7 @@ func (s PreparedServer) Run(ctx context.Context) error {
 	case <-time.After(backgroundTimeout):
 		logger.Info("The connections to upstream have not ended in time")
 	}
+	s.close(ctx)
 	return err
 }
 

@@ -22,16 +22,12 @@ import (
 	"github.com/grid-apiserver/grid-apiserver/pkg/watchcache"
 )
 
-// mirrorStart is the revision of a mirror before its first list. No object has
-// it, and watch caches do not take 0 for a revision.
-const mirrorStart = 1
-
 // source is what is served: the stores, what writes to them, and the feed.
 type source struct {
-	stores  map[schema.GroupResource]*memory.Store
-	mirrors map[schema.GroupResource]*watchcache.Mirror
-	view    *watchcache.View
-	feed    *watchcache.Feed
+	stores map[schema.GroupResource]*memory.Store
+	// filled are closed when the stores hold what is to be served.
+	filled map[schema.GroupResource]<-chan struct{}
+	feed   *watchcache.Feed
 }
 
 type kind struct {
@@ -52,7 +48,8 @@ func kinds() map[schema.GroupResource]kind {
 // newSource makes the stores, empty, and what is to fill them. ctx ends the
 // watches of node domains; the others end with the context of Run.
 func newSource(ctx context.Context, c *completedConfig, kept *state.State) (_ *source, err error) {
-	s := &source{stores: map[schema.GroupResource]*memory.Store{}, mirrors: map[schema.GroupResource]*watchcache.Mirror{}}
+	s := &source{stores: map[schema.GroupResource]*memory.Store{}, filled: map[schema.GroupResource]<-chan struct{}{}}
+	mirrors := map[schema.GroupResource]*watchcache.Mirror{}
 	defer func() {
 		if err != nil {
 			s.stop()
@@ -63,7 +60,8 @@ func newSource(ctx context.Context, c *completedConfig, kept *state.State) (_ *s
 	for gr, k := range kinds() {
 		start := revisions.Start()
 		if mirrored[gr] {
-			start = mirrorStart
+			// The first list gives them upstream's.
+			start = 0
 		}
 		store, err := memory.New(memory.Config{
 			GroupResource: gr, ResourcePrefix: "/" + gr.Resource,
@@ -74,7 +72,8 @@ func newSource(ctx context.Context, c *completedConfig, kept *state.State) (_ *s
 		}
 		s.stores[gr] = store
 		if mirrored[gr] {
-			s.mirrors[gr] = watchcache.NewMirror(ctx, gr.Resource, store)
+			mirrors[gr] = watchcache.NewMirror(ctx, gr.Resource, store)
+			s.filled[gr] = mirrors[gr].Filled()
 		}
 	}
 
@@ -90,13 +89,15 @@ func newSource(ctx context.Context, c *completedConfig, kept *state.State) (_ *s
 		return nil, fmt.Errorf("make the metadata client of upstream: %w", err)
 	}
 	domains := watchcache.NewNodeDomains(ctx, metadataClient)
-	s.view = watchcache.NewView(ctx, watchcache.ViewConfig{
+	view := watchcache.NewView(ctx, watchcache.ViewConfig{
 		NodeName: c.NodeName, Revisions: revisions, Domains: domains, LocalEndpoint: c.LocalEndpoint,
 		Services: s.stores[watchcache.Services], EndpointSlices: s.stores[watchcache.EndpointSlices], Endpoints: s.stores[watchcache.Endpoints],
 	})
+	s.filled[watchcache.Services], s.filled[watchcache.EndpointSlices] = view.Filled(), view.Filled()
+	s.filled[watchcache.Endpoints] = view.FilledEndpoints()
 	s.feed = watchcache.NewFeed(watchcache.FeedConfig{
-		NodeName: c.NodeName, Client: client, Metadata: metadataClient, Memory: kept, View: s.view, Domains: domains,
-		Nodes: s.mirrors[watchcache.Nodes], Namespaces: s.mirrors[watchcache.Namespaces], ServiceCIDRs: s.mirrors[watchcache.ServiceCIDRs],
+		NodeName: c.NodeName, Client: client, Metadata: metadataClient, Memory: kept, View: view, Domains: domains,
+		Nodes: mirrors[watchcache.Nodes], Namespaces: mirrors[watchcache.Namespaces], ServiceCIDRs: mirrors[watchcache.ServiceCIDRs],
 	})
 	return s, nil
 }

@@ -133,7 +133,7 @@ func (u *upstream) newResources(t testing.TB) http.Handler {
 		t.Fatal(err)
 	}
 	codecs := scheme.NewCodecs(apis)
-	getter := backing.NewOptionsGetter(scheme.NewStorageCodec(codecs), u.stores)
+	getter := backing.NewOptionsGetter(scheme.NewStorageCodec(codecs), u.stores, nil)
 	config := genericapiserver.NewConfig(codecs)
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
 	config.ExternalAddress = "127.0.0.1:443"

@@ -241,12 +241,7 @@ func (f *Feed) RequestEndpoints(ctx context.Context) {
 
 // EndpointsRequested reports whether Endpoints are followed.
 func (f *Feed) EndpointsRequested() bool {
-	select {
-	case <-f.endpoints:
-		return true
-	default:
-		return false
-	}
+	return isClosed(f.endpoints)
 }
 
 // Serves reports whether upstream has the resource, as far as is known.
@@ -269,9 +264,9 @@ func (f *Feed) Waiting(gr schema.GroupResource) error {
 	case Nodes:
 		done = synced.OwnNode
 	case Namespaces:
-		done = f.cfg.Namespaces.Synced()
+		done = isClosed(f.cfg.Namespaces.Filled())
 	case ServiceCIDRs:
-		done = f.cfg.ServiceCIDRs.Synced()
+		done = isClosed(f.cfg.ServiceCIDRs.Filled())
 	}
 	s := f.sources[gr]
 	switch {

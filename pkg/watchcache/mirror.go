@@ -32,32 +32,22 @@ type Mirror struct {
 	resource string
 	store    *memory.Store
 
+	filled chan struct{} // closed by the first list
+
 	mu      sync.Mutex
-	synced  bool
-	since   uint64
 	objects map[string]object
 }
 
 // NewMirror returns an empty mirror that writes to store.
 func NewMirror(ctx context.Context, resource string, store *memory.Store) *Mirror {
-	return &Mirror{logger: klog.FromContext(ctx), resource: resource, store: store, objects: map[string]object{}}
+	return &Mirror{
+		logger: klog.FromContext(ctx), resource: resource, store: store,
+		filled: make(chan struct{}), objects: map[string]object{},
+	}
 }
 
-// Synced reports whether the first list was seen.
-func (m *Mirror) Synced() bool {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.synced
-}
-
-// Since returns the revision from which the mirror knows what changed: that of
-// the first list, or of the one that replaced everything. The history of the
-// store below it begins earlier, but not with what was deleted before.
-func (m *Mirror) Since() uint64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	return m.since
-}
+// Filled returns a channel that is closed when the store holds the first list.
+func (m *Mirror) Filled() <-chan struct{} { return m.filled }
 
 // Set tells that an object was added or changed upstream.
 func (m *Mirror) Set(obj object) {
@@ -98,11 +88,14 @@ func (m *Mirror) Replace(all []object, resourceVersion string) {
 	for _, obj := range all {
 		objects[obj.GetName()] = obj
 	}
+	if !isClosed(m.filled) {
+		m.objects = objects
+		m.resetLocked(revision)
+		close(m.filled)
+		return
+	}
 	changes, ok := m.differenceLocked(objects, revision)
 	m.objects = objects
-	if !m.synced {
-		m.synced, m.since = true, revision
-	}
 	if !ok {
 		m.resetLocked(revision)
 		return
@@ -182,7 +175,15 @@ func (m *Mirror) resetLocked(revision uint64) {
 		objects[m.key(name)] = obj
 	}
 	m.store.Reset(revision, objects)
-	m.since = m.store.Revision()
 }
 
 func (m *Mirror) key(name string) string { return "/" + m.resource + "/" + name }
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
+}

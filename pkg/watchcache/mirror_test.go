@@ -7,11 +7,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
@@ -41,13 +43,14 @@ func newMirrorFixture(t *testing.T) *mirrorFixture {
 	}
 	t.Cleanup(store.Stop)
 	f := &mirrorFixture{t: t, store: store, mirror: NewMirror(t.Context(), "namespaces", store)}
-	if f.mirror.Synced() {
-		t.Error("synced before the first list")
+	if isClosed(f.mirror.Filled()) {
+		t.Error("filled before the first list")
 	}
 	f.mirror.Replace(namespacesAt("a@11", "b@12"), "20")
-	if !f.mirror.Synced() || f.mirror.Since() != 20 {
-		t.Errorf("synced %t since %d after the first list", f.mirror.Synced(), f.mirror.Since())
+	if !isClosed(f.mirror.Filled()) || store.Revision() != 20 {
+		t.Errorf("filled %t at revision %d after the first list", isClosed(f.mirror.Filled()), store.Revision())
 	}
+	f.wantPastExpired(20)
 	if f.watch, err = store.Watch(t.Context(), "/namespaces", storage.ListOptions{
 		ResourceVersion: "20", Recursive: true, Predicate: storage.Everything,
 	}); err != nil {
@@ -55,6 +58,22 @@ func newMirrorFixture(t *testing.T) *mirrorFixture {
 	}
 	t.Cleanup(f.watch.Stop)
 	return f
+}
+
+// wantPastExpired checks that a watch from before revision is told that it has
+// expired: what was deleted before is not known.
+func (f *mirrorFixture) wantPastExpired(revision uint64) {
+	f.t.Helper()
+	w, err := f.store.Watch(f.t.Context(), "/namespaces", storage.ListOptions{
+		ResourceVersion: strconv.FormatUint(revision-1, 10), Recursive: true, Predicate: storage.Everything,
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	defer w.Stop()
+	if event := <-w.ResultChan(); event.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(event.Object)) {
+		f.t.Errorf("a watch from revision %d begins with %v", revision-1, event)
+	}
 }
 
 // namespacesAt makes Namespaces from "name@revision".
@@ -159,9 +178,7 @@ func TestMirrorRelistIsTheDifference(t *testing.T) {
 			if got := f.next(); got != "ADDED d@60" {
 				t.Errorf("then %s", got)
 			}
-			if f.mirror.Since() != 20 {
-				t.Errorf("since %d", f.mirror.Since())
-			}
+			f.wantPastExpired(20)
 		})
 	}
 }
@@ -186,9 +203,7 @@ func TestMirrorEndsWatchesWhenRevisionsLeaveNoRoom(t *testing.T) {
 			f := newMirrorFixture(t)
 			test.change(f.mirror)
 			f.want(test.contents, test.revision, "ERROR 410")
-			if f.mirror.Since() != test.revision {
-				t.Errorf("since %d, want %d", f.mirror.Since(), test.revision)
-			}
+			f.wantPastExpired(test.revision)
 			// It goes on from there.
 			f.mirror.Set(namespaceAt("z@70"))
 			if got := f.store.Revision(); got != 70 {

@@ -10,6 +10,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -68,6 +69,8 @@ type View struct {
 	// of is there. Nothing is written to the stores before.
 	published          bool
 	publishedEndpoints bool
+	// filled and filledEndpoints are closed when the stores hold the first view.
+	filled, filledEndpoints chan struct{}
 
 	servicesOut, slicesOut, endpointsOut outbox
 }
@@ -83,20 +86,16 @@ type Synced struct {
 	// Domains: the nodes that share this node's labels are known, for every
 	// topology key in use when the view was first made.
 	Domains bool
-	// View: the view was made and is being kept up to date. The stores are
-	// empty before.
-	View bool
-	// EndpointsView: likewise for Endpoints.
-	EndpointsView bool
 }
 
 // NewView returns a view that is empty until its inputs have been seen.
 func NewView(ctx context.Context, cfg ViewConfig) *View {
 	v := &View{
-		logger:        klog.FromContext(ctx),
-		nodeName:      cfg.NodeName,
-		revisions:     cfg.Revisions,
-		domains:       cfg.Domains,
+		logger:    klog.FromContext(ctx),
+		nodeName:  cfg.NodeName,
+		revisions: cfg.Revisions,
+		domains:   cfg.Domains,
+		filled:    make(chan struct{}), filledEndpoints: make(chan struct{}),
 		localEndpoint: cfg.LocalEndpoint,
 		keys:          map[string]*topologyKey{},
 		services:      map[types.NamespacedName]*service{},
@@ -117,9 +116,32 @@ func (v *View) Synced() Synced {
 	s := v.synced
 	s.OwnNode = v.labels != nil
 	s.Domains = v.published || s.OwnNode && s.Services && v.policiesCommittedLocked()
-	s.View = v.published
-	s.EndpointsView = v.publishedEndpoints
 	return s
+}
+
+// Filled returns a channel that is closed when the stores of Services and
+// EndpointSlices hold the first view. They are empty before.
+func (v *View) Filled() <-chan struct{} { return v.filled }
+
+// FilledEndpoints returns the same for the store of Endpoints.
+func (v *View) FilledEndpoints() <-chan struct{} { return v.filledEndpoints }
+
+// Differs reports whether the view shows other endpoints of an object than
+// upstream has: one that was read here must not be written back. Only
+// EndpointSlices and Endpoints can differ.
+func (v *View) Differs(gr schema.GroupResource, namespace, name string) bool {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	key := types.NamespacedName{Namespace: namespace, Name: name}
+	switch gr {
+	case EndpointSlices:
+		e := v.slices[key]
+		return e != nil && !slicesEqual(e.raw, v.selectSliceLocked(e))
+	case Endpoints:
+		e := v.endpoints[key]
+		return e != nil && !endpointsEqual(e.raw, v.selectEndpointsLocked(e))
+	}
+	return false
 }
 
 func (v *View) policiesCommittedLocked() bool {
@@ -155,6 +177,12 @@ func (v *View) finishLocked() {
 	v.servicesOut.flush(v.logger, v.revisions)
 	v.slicesOut.flush(v.logger, v.revisions)
 	v.endpointsOut.flush(v.logger, v.revisions)
+	if v.published && !isClosed(v.filled) {
+		close(v.filled)
+	}
+	if v.publishedEndpoints && !isClosed(v.filledEndpoints) {
+		close(v.filledEndpoints)
+	}
 }
 
 // locality is what the topology package may know of the domains in force. It is

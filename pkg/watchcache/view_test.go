@@ -165,6 +165,42 @@ func TestChangesReachOnlyTheAffectedObjects(t *testing.T) {
 	}
 }
 
+func TestDiffersTellsFilteredObjects(t *testing.T) {
+	f := standard(t)
+	f.view.SetService(newService("s", zoneAnnotation))
+	f.view.SetEndpointSlice(newSlice("s-1", "s", "n1", "n3"))
+	f.view.SetEndpointSlice(newSlice("s-2", "s", "n1", "n2"))
+	f.view.SetEndpointSlice(newSlice("s-3", "s", "n3"))
+	f.view.SetEndpointSlice(newSlice("plain", "", "n3"))
+	f.view.SetEndpoints(newEndpoints("s", "n1", "n3"))
+	f.view.SetEndpoints(newEndpoints("plain", "n1", "n3"))
+	f.deliver()
+	differs := func() map[string]bool {
+		got := map[string]bool{}
+		for _, name := range []string{"s-1", "s-2", "s-3", "plain", "absent"} {
+			got["slice "+name] = f.view.Differs(EndpointSlices, "default", name)
+		}
+		for _, name := range []string{"s", "plain", "absent"} {
+			got["endpoints "+name] = f.view.Differs(Endpoints, "default", name)
+		}
+		got["service s"] = f.view.Differs(Services, "default", "s")
+		return got
+	}
+	want := map[string]bool{
+		"slice s-1": true, "slice s-2": false, "slice s-3": true, "slice plain": false, "slice absent": false,
+		"endpoints s": true, "endpoints plain": false, "endpoints absent": false, "service s": false,
+	}
+	if diff := cmp.Diff(want, differs()); diff != "" {
+		t.Errorf("filtered (-want +got):\n%s", diff)
+	}
+	f.view.SetService(newService("s", ""))
+	for what, differs := range differs() {
+		if differs {
+			t.Errorf("%s differs though nothing is filtered", what)
+		}
+	}
+}
+
 func TestNothingLeftIsAnEmptyListNotNull(t *testing.T) {
 	f := standard(t)
 	f.view.SetService(newService("s", zoneAnnotation))
@@ -243,7 +279,7 @@ func TestNothingIsShownBeforeTheOwnNodeIsKnown(t *testing.T) {
 	f.view.ReplaceEndpointSlices([]*discoveryv1.EndpointSlice{newSlice("s-1", "s", "n1", "n3")})
 	f.view.ReplaceEndpoints([]*corev1.Endpoints{newEndpoints("s", "n1", "n3")})
 	f.view.SetKubernetesAnnotations(nil)
-	if synced := f.view.Synced(); synced.OwnNode || synced.View || synced.Domains {
+	if synced := f.view.Synced(); synced.OwnNode || isClosed(f.view.Filled()) || synced.Domains {
 		t.Errorf("Synced = %+v before the own Node is known", synced)
 	}
 	f.wantSlices("own Node unknown", map[string][]string{})
@@ -253,7 +289,7 @@ func TestNothingIsShownBeforeTheOwnNodeIsKnown(t *testing.T) {
 	f.deliver()
 	f.wantSlices("all known", map[string][]string{"s-1": {"n1"}})
 	f.wantEndpoints("all known", map[string][]string{"s": {"n1"}})
-	if synced := f.view.Synced(); !synced.View || !synced.EndpointsView || !synced.Domains {
+	if synced := f.view.Synced(); !isClosed(f.view.Filled()) || !isClosed(f.view.FilledEndpoints()) || !synced.Domains {
 		t.Errorf("Synced = %+v when all is known", synced)
 	}
 }

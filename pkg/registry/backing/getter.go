@@ -28,6 +28,7 @@ import (
 type OptionsGetter struct {
 	codec  runtime.Codec
 	stores map[schema.GroupResource]*memory.Store
+	filled map[schema.GroupResource]<-chan struct{}
 
 	mu sync.Mutex
 	// caches holds an entry for every resource whose cache was started.
@@ -43,16 +44,19 @@ type startedCache struct {
 
 // NewOptionsGetter returns a getter over the given stores. The ResourcePrefix
 // of each store must be "/" and the plural name of its resource. The codec is
-// used to check types only: objects are never encoded.
+// used to check types only: objects are never encoded. filled has, for a store
+// that is not filled yet, a channel that is closed when it is: its watch cache
+// begins then. Without a channel it begins at once.
 //
 // It enables watch progress for this process (memory.EnableWatchProgress),
 // since a cache made before that would refuse WatchList for good. The stores
 // stay the caller's: stop them after the caches are destroyed.
-func NewOptionsGetter(codec runtime.Codec, stores map[schema.GroupResource]*memory.Store) *OptionsGetter {
+func NewOptionsGetter(codec runtime.Codec, stores map[schema.GroupResource]*memory.Store, filled map[schema.GroupResource]<-chan struct{}) *OptionsGetter {
 	memory.EnableWatchProgress()
 	return &OptionsGetter{
 		codec:  codec,
 		stores: maps.Clone(stores),
+		filled: maps.Clone(filled),
 		caches: map[schema.GroupResource]startedCache{},
 	}
 }
@@ -100,8 +104,13 @@ func (g *OptionsGetter) decorate(
 	if _, started := g.caches[resource]; started {
 		return nil, nil, fmt.Errorf("%s has a watch cache already", resource)
 	}
+	stopped := make(chan struct{})
+	var below storage.Interface = store
+	if filled, ok := g.filled[resource]; ok {
+		below = &deferredStore{Store: store, filled: filled, stopped: stopped}
+	}
 	watchCache, err := cacher.NewCacherFromConfig(cacher.Config{
-		Storage:             store,
+		Storage:             below,
 		Versioner:           storage.APIObjectVersioner{},
 		GroupResource:       resource,
 		EventsHistoryWindow: config.EventsHistoryWindow,
@@ -117,10 +126,11 @@ func (g *OptionsGetter) decorate(
 	if err != nil {
 		return nil, nil, fmt.Errorf("starting the watch cache of %s: %w", resource, err)
 	}
-	delegator := cacher.NewCacheDelegator(watchCache, store)
+	delegator := cacher.NewCacheDelegator(watchCache, below)
 	var once sync.Once
 	destroy := func() {
 		once.Do(func() {
+			close(stopped)
 			delegator.Stop()
 			watchCache.Stop()
 		})

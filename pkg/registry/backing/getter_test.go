@@ -11,9 +11,13 @@ import (
 
 	"go.uber.org/goleak"
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metainternalversion "k8s.io/apimachinery/pkg/apis/meta/internalversion"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/features"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 
@@ -35,6 +39,14 @@ func TestMain(m *testing.M) {
 // newGetter returns a getter that has a store for namespaces only.
 func newGetter(t *testing.T) *backing.OptionsGetter {
 	t.Helper()
+	getter, _ := newDeferredGetter(t, nil)
+	return getter
+}
+
+// newDeferredGetter returns one whose store counts as filled when the channel,
+// if it is not nil, is closed.
+func newDeferredGetter(t *testing.T, filled chan struct{}) (*backing.OptionsGetter, *memory.Store) {
+	t.Helper()
 	store, err := memory.New(memory.Config{
 		GroupResource:   corev1.Resource("namespaces"),
 		ResourcePrefix:  "/namespaces",
@@ -51,9 +63,69 @@ func newGetter(t *testing.T) *backing.OptionsGetter {
 		t.Fatal(err)
 	}
 	codec := scheme.NewStorageCodec(scheme.NewCodecs(apiScheme))
-	getter := backing.NewOptionsGetter(codec, map[schema.GroupResource]*memory.Store{corev1.Resource("namespaces"): store})
+	channels := map[schema.GroupResource]<-chan struct{}{}
+	if filled != nil {
+		channels[corev1.Resource("namespaces")] = filled
+	}
+	getter := backing.NewOptionsGetter(codec, map[schema.GroupResource]*memory.Store{corev1.Resource("namespaces"): store}, channels)
 	t.Cleanup(getter.Destroy)
-	return getter
+	return getter, store
+}
+
+func TestCacheBeginsWithTheFilledStore(t *testing.T) {
+	filled := make(chan struct{})
+	getter, store := newDeferredGetter(t, filled)
+	rest, err := namespaces.NewREST(getter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	short, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if _, err := rest.Get(short, "a", &metav1.GetOptions{}); err == nil || apierrors.IsNotFound(err) {
+		t.Errorf("a read before the store is filled: %v", err)
+	}
+	if err := rest.ReadinessCheck(); err == nil {
+		t.Error("ready before the store is filled")
+	}
+	store.Reset(2000, map[string]runtime.Object{"/namespaces/a": &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "a", ResourceVersion: "1500"}}})
+	close(filled)
+	if err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, 10*time.Second, true, func(context.Context) (bool, error) {
+		return rest.ReadinessCheck() == nil, nil
+	}); err != nil {
+		t.Fatalf("not ready: %v", rest.ReadinessCheck())
+	}
+	list, err := rest.List(t.Context(), &metainternalversion.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := list.(*corev1.NamespaceList); len(got.Items) != 1 || got.ResourceVersion != "2000" {
+		t.Errorf("the first list has %d items at revision %s", len(got.Items), got.ResourceVersion)
+	}
+	w, err := rest.Watch(t.Context(), &metainternalversion.ListOptions{ResourceVersion: "1999"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	if event := <-w.ResultChan(); event.Type != watch.Error || !apierrors.IsResourceExpired(apierrors.FromObject(event.Object)) {
+		t.Errorf("a watch from before the store was filled begins with %v", event)
+	}
+}
+
+func TestCacheOfAStoreThatIsNeverFilledCanBeDestroyed(t *testing.T) {
+	getter, _ := newDeferredGetter(t, make(chan struct{}))
+	if _, err := namespaces.NewREST(getter); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		getter.Destroy()
+		close(done)
+	}()
+	select {
+	case <-done:
+	case <-time.After(10 * time.Second):
+		t.Fatal("Destroy hangs")
+	}
 }
 
 func TestOneCacheForAResource(t *testing.T) {

@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apiserver/pkg/storage"
 
 	"github.com/grid-apiserver/grid-apiserver/pkg/registry/backing"
 	"github.com/grid-apiserver/grid-apiserver/pkg/registry/install"
@@ -25,7 +24,7 @@ func build(t *testing.T, stores map[schema.GroupResource]*memory.Store) (*instal
 		t.Fatal(err)
 	}
 	codecs := scheme.NewCodecs(apiScheme)
-	getter := backing.NewOptionsGetter(scheme.NewStorageCodec(codecs), stores)
+	getter := backing.NewOptionsGetter(scheme.NewStorageCodec(codecs), stores, nil)
 	_, readiness, err := install.NewAPIGroupInfos(apiScheme, codecs, runtime.NewParameterCodec(apiScheme), getter)
 	if err == nil {
 		t.Cleanup(readiness.Destroy)
@@ -68,34 +67,5 @@ func TestMissingStoreIsAnError(t *testing.T) {
 	// What was built before the failure must be stopped: TestMain looks for leaks.
 	if _, err := build(t, stores); err == nil || !strings.Contains(err.Error(), slicesResource.String()) {
 		t.Errorf("got %v, want an error that names %s", err, slicesResource)
-	}
-}
-
-func TestFreshFollowsTheRevision(t *testing.T) {
-	stores := newStores(t)
-	readiness, err := build(t, stores)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := readiness.Wait(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	for _, resource := range install.Resources() {
-		if err := readiness.Fresh(t.Context(), resource, initialRevision); err != nil {
-			t.Errorf("%s at its first revision: %v", resource, err)
-		}
-	}
-	revision, err := stores[servicesResource].Apply(memory.Change{Key: "/services/default/a", Object: service("a")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := readiness.Fresh(t.Context(), servicesResource, revision); err != nil {
-		t.Errorf("at the newest revision: %v", err)
-	}
-	if err := readiness.Fresh(t.Context(), servicesResource, revision+1); !storage.IsTooLargeResourceVersion(err) {
-		t.Errorf("above the newest revision: got %v, want it to be too large", err)
-	}
-	if err := readiness.Fresh(t.Context(), corev1.Resource("pods"), 1); err == nil {
-		t.Error("pods are fresh, though not served")
 	}
 }

@@ -70,7 +70,7 @@ func newServer(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	codecs := scheme.NewCodecs(apiScheme)
-	getter := backing.NewOptionsGetter(scheme.NewStorageCodec(codecs), s.stores)
+	getter := backing.NewOptionsGetter(scheme.NewStorageCodec(codecs), s.stores, nil)
 
 	config := genericapiserver.NewConfig(codecs)
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
