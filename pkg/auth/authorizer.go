@@ -25,8 +25,14 @@ const (
 	// work at the next try.
 	accessDeniedTTL = 5 * time.Second
 	// accessCacheSize entries of a few 100 bytes: 100 users with some 10 questions
-	// each, and a flood of made-up names cannot take more.
+	// each.
 	accessCacheSize = 4096
+	// accessShare of the slots is what one user gets, whatever it asks for. A
+	// client that is behaved has two or three questions when it starts.
+	accessShare = maxReviews / 4
+	// accessQueue is for a program that reads 200 objects by name at once. It
+	// stays below the server's limit of 400 requests in flight.
+	accessQueue = 256
 )
 
 // LocalRule says what the local identity may do with what this server serves itself.
@@ -54,11 +60,14 @@ func NewAuthorizer(reviewer SubjectAccessReviewer, localRule LocalRule) (*Author
 	return &Authorizer{
 		reviewer:  reviewer,
 		localRule: localRule,
-		reviews: newReviews(kindAccess, accessCacheSize, func(s authorizationv1.SubjectAccessReviewStatus) (string, time.Duration) {
-			if s.Allowed && !s.Denied {
-				return resultAllowed, accessAllowedTTL
-			}
-			return resultDenied, accessDeniedTTL
+		reviews: newReviews(policy[authorizationv1.SubjectAccessReviewStatus]{
+			kind:        kindAccess,
+			accepted:    func(s authorizationv1.SubjectAccessReviewStatus) bool { return s.Allowed && !s.Denied },
+			acceptedTTL: accessAllowedTTL,
+			rejectedTTL: accessDeniedTTL,
+			memorySize:  accessCacheSize,
+			share:       accessShare,
+			queue:       accessQueue,
 		}),
 	}, nil
 }
@@ -86,7 +95,7 @@ func (a *Authorizer) review(ctx context.Context, attributes authorizer.Attribute
 	if err != nil {
 		return authorizer.DecisionDeny, "", fmt.Errorf("access review: %w", err)
 	}
-	status, err := a.reviews.get(ctx, question, func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
+	status, err := a.reviews.get(ctx, spec.User, question, func(ctx context.Context) (authorizationv1.SubjectAccessReviewStatus, error) {
 		answer, err := a.reviewer.Create(ctx, &authorizationv1.SubjectAccessReview{Spec: spec}, metav1.CreateOptions{})
 		if err != nil {
 			return authorizationv1.SubjectAccessReviewStatus{}, err

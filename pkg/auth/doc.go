@@ -13,4 +13,12 @@
 // A review that upstream cannot make is neither a yes nor a no: the request ends
 // with 503 and Retry-After within 2 seconds, never with 401 or 403, which clients
 // take for final.
+//
+// A flood of made-up tokens or names must not lock others out. What was accepted within
+// the last hour is reviewed again in slots of its own, one user has no more than
+// a share of the slots for access reviews, and answers that say no are remembered
+// apart from the others. A review that finds no slot within a second ends as
+// 503 with Retry-After too, with a message of its own; it says nothing about upstream,
+// so no outage is logged for it. What a flood still delays is the first review of
+// a new token.
 package auth

@@ -64,7 +64,8 @@ func WithAuthentication(next http.Handler, a *Authenticator, negotiated runtime.
 		switch {
 		case IsReviewUnavailable(err):
 			klog.FromContext(ctx).V(4).Info("Cannot authenticate the request", "err", err)
-			respond(w, req, newUnavailable("the token cannot be reviewed because the upstream API server does not answer"), negotiated)
+			closeIdle(w, req)
+			respond(w, req, newUnavailable("the token cannot be reviewed", err), negotiated)
 			return
 		case err != nil || !ok:
 			klog.FromContext(ctx).V(4).Info("Unauthorized", "path", info.Path, "err", err)
@@ -110,13 +111,19 @@ func WithAuthorization(next http.Handler, a authorizer.UnconditionalAuthorizer, 
 // newReviewError is the answer to a request whose right could not be found out.
 func newReviewError(err error) error {
 	if IsReviewUnavailable(err) {
-		return newUnavailable("access cannot be reviewed because the upstream API server does not answer")
+		return newUnavailable("access cannot be reviewed", err)
 	}
 	return apierrors.NewInternalError(err)
 }
 
-func newUnavailable(message string) *apierrors.StatusError {
-	err := apierrors.NewServiceUnavailable(message)
+// newUnavailable is 503 also where there was no slot for the review. 429 would tell
+// the clients beside a flood that they are the ones who ask too much.
+func newUnavailable(what string, cause error) *apierrors.StatusError {
+	why := "the upstream API server does not answer"
+	if errors.Is(cause, errBusy) {
+		why = errBusy.Error()
+	}
+	err := apierrors.NewServiceUnavailable(what + " because " + why)
 	// ErrorNegotiated makes the Retry-After header from it.
 	err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfterSeconds}
 	return err
@@ -140,6 +147,7 @@ func removeCredentials(header http.Header) {
 
 // closeIdle ends an HTTP/2 connection after this request, as kube-apiserver does for
 // clients without a user: HTTP/2 streams are too cheap for them (CVE-2023-44487).
+// Streams that are under way on the connection go on.
 func closeIdle(w http.ResponseWriter, req *http.Request) {
 	if req.ProtoMajor == 2 {
 		w.Header().Set("Connection", "close")

@@ -58,7 +58,7 @@ func (b *lockedBuffer) String() string {
 func TestMain(m *testing.M) {
 	flags := flag.NewFlagSet("klog", flag.PanicOnError)
 	klog.InitFlags(flags)
-	if err := flags.Parse([]string{"-logtostderr=false", "-stderrthreshold=FATAL", "-v=10"}); err != nil {
+	if err := flags.Parse([]string{"-logtostderr=false", "-one_output", "-stderrthreshold=FATAL", "-v=10"}); err != nil {
 		panic(err)
 	}
 	klog.SetOutput(&logs)

@@ -17,6 +17,7 @@ const (
 	resultAllowed     = "allowed"
 	resultDenied      = "denied"
 	resultUnavailable = "unavailable"
+	resultBusy        = "busy"
 )
 
 var (
@@ -24,7 +25,7 @@ var (
 		Namespace:      "grid_apiserver",
 		Subsystem:      "auth",
 		Name:           "reviews_total",
-		Help:           "Reviews that upstream was asked for, by kind (token, access) and result (allowed, denied, unavailable). Answers from memory are not counted.",
+		Help:           "Reviews that upstream was asked for, by kind (token, access) and result (allowed, denied, unavailable). Those with the result busy were not asked, because too many were under way. Answers from memory are not counted.",
 		StabilityLevel: metrics.ALPHA,
 	}, []string{"kind", "result"})
 

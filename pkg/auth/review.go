@@ -5,17 +5,12 @@ package auth
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/rand"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/singleflight"
 
-	"k8s.io/apimachinery/pkg/util/cache"
 	"k8s.io/klog/v2"
 )
 
@@ -31,17 +26,14 @@ const (
 	// broke while idle, and a credential of our own that has been replaced on
 	// disk, cost one failed attempt; reviews have no side effects.
 	reviewRetryDelay = 100 * time.Millisecond
-	// maxReviews are under way at a time for each kind, so that a flood of made-up
-	// tokens does not become a flood of connections upstream.
-	maxReviews = 64
 )
 
 // errReviewUnavailable is in the chain of each error of a review that could not be
 // made, for whatever reason.
 var errReviewUnavailable = errors.New("review unavailable")
 
-// IsReviewUnavailable reports whether err says that upstream could not be asked,
-// as opposed to having said no.
+// IsReviewUnavailable reports whether err says that upstream could not be asked, or
+// was not because too many reviews are under way, as opposed to having said no.
 func IsReviewUnavailable(err error) bool { return errors.Is(err, errReviewUnavailable) }
 
 func unavailable(kind string, cause error) error {
@@ -63,43 +55,48 @@ func waitContext(ctx context.Context) (context.Context, context.CancelFunc) {
 	return context.WithDeadline(ctx, deadline)
 }
 
+// policy is what differs between the kinds of reviews.
+type policy[V any] struct {
+	// kind is "token" or "access", for metrics and errors.
+	kind string
+	// accepted reports whether an answer is a yes.
+	accepted func(V) bool
+	// How long a yes and a no hold, and how many of each are remembered.
+	acceptedTTL, rejectedTTL time.Duration
+	memorySize               int
+	// share and queue are those of slots.
+	share, queue int
+}
+
 // reviews asks upstream and remembers the answers. Concurrent questions that are the
 // same are asked once. It may be used concurrently.
 type reviews[V any] struct {
-	// kind is "token" or "access", for metrics and errors.
-	kind string
-	// verdict gives the metric's label of an answer, and how long it holds.
-	verdict func(V) (result string, ttl time.Duration)
-
-	// secret keys the hashes that stand for questions: the memory holds no
-	// tokens, and nobody can aim at a collision.
-	secret  []byte
-	answers *cache.LRUExpireCache
+	policy[V]
+	memory  *memory[V]
 	flights singleflight.Group
-	slots   chan struct{}
-	failing atomic.Bool
+	outage  outage
+	// unproven questions may be made up. Those that were accepted before are
+	// asked again beside them, in slots that no stranger can take.
+	unproven, proven *slots
 }
 
-func newReviews[V any](kind string, cacheSize int, verdict func(V) (string, time.Duration)) *reviews[V] {
-	secret := make([]byte, sha256.Size)
-	_, _ = rand.Read(secret) // never fails
+func newReviews[V any](p policy[V]) *reviews[V] {
 	return &reviews[V]{
-		kind:    kind,
-		verdict: verdict,
-		secret:  secret,
-		answers: cache.NewLRUExpireCache(cacheSize),
-		slots:   make(chan struct{}, maxReviews),
+		policy:   p,
+		memory:   newMemory[V](p.memorySize),
+		outage:   outage{kind: p.kind},
+		unproven: newSlots(p.share, p.queue),
+		proven:   newSlots(p.share, p.queue),
 	}
 }
 
-// get returns the remembered answer to question, or that of ask. The error is one
-// of IsReviewUnavailable. ask runs detached from ctx, since others may wait for it.
-func (r *reviews[V]) get(ctx context.Context, question []byte, ask func(context.Context) (V, error)) (V, error) {
-	mac := hmac.New(sha256.New, r.secret)
-	mac.Write(question)
-	key := string(mac.Sum(nil))
-	if answer, ok := r.answers.Get(key); ok {
-		return answer.(V), nil
+// get returns the remembered answer to question, or that of ask, for which the asker
+// pays with its share of the slots. The error is one of IsReviewUnavailable. ask runs
+// detached from ctx, since others may wait for it.
+func (r *reviews[V]) get(ctx context.Context, asker string, question []byte, ask func(context.Context) (V, error)) (V, error) {
+	key := r.memory.key(question)
+	if answer, ok := r.memory.get(key); ok {
+		return answer, nil
 	}
 	var none V
 	ctx, cancel := waitContext(ctx)
@@ -109,10 +106,10 @@ func (r *reviews[V]) get(ctx context.Context, question []byte, ask func(context.
 	}
 	flight := r.flights.DoChan(key, func() (any, error) {
 		// A flight may have landed between the look above and here.
-		if answer, ok := r.answers.Get(key); ok {
+		if answer, ok := r.memory.get(key); ok {
 			return answer, nil
 		}
-		return r.review(klog.FromContext(ctx), key, ask)
+		return r.review(klog.FromContext(ctx), asker, key, ask)
 	})
 	select {
 	case landed := <-flight:
@@ -125,39 +122,46 @@ func (r *reviews[V]) get(ctx context.Context, question []byte, ask func(context.
 	}
 }
 
-func (r *reviews[V]) review(logger klog.Logger, key string, ask func(context.Context) (V, error)) (V, error) {
+func (r *reviews[V]) review(logger klog.Logger, asker, key string, ask func(context.Context) (V, error)) (V, error) {
+	slots := r.unproven
+	if r.memory.isProven(key) {
+		slots = r.proven
+	}
+	release, err := slots.acquire(asker)
+	if err != nil {
+		reviewsTotal.WithLabelValues(r.kind, resultBusy).Inc()
+		var none V
+		return none, err
+	}
+	defer release()
+
+	// The time begins with the slot. What waited for it must not look like an
+	// upstream that does not answer.
 	ctx, cancel := context.WithTimeout(context.Background(), reviewTimeout)
 	defer cancel()
 	// client-go logs bodies at high verbosity, and these hold tokens. A logger
 	// without a sink drops everything.
 	ctx = klog.NewContext(ctx, klog.New(nil))
 
-	answer, err := r.attempt(ctx, ask)
+	answer, err := attempt(ctx, ask)
 	if err != nil {
 		reviewsTotal.WithLabelValues(r.kind, resultUnavailable).Inc()
-		if !r.failing.Swap(true) {
-			logger.Error(err, "Upstream cannot be asked for reviews; requests that need one are answered with 503", "review", r.kind)
-		}
+		r.outage.failed(logger, err)
 		return answer, err
 	}
-	if r.failing.Swap(false) {
-		logger.Info("Upstream answers reviews again", "review", r.kind)
+	r.outage.answered(logger)
+	if r.accepted(answer) {
+		reviewsTotal.WithLabelValues(r.kind, resultAllowed).Inc()
+		r.memory.accept(key, answer, r.acceptedTTL)
+	} else {
+		reviewsTotal.WithLabelValues(r.kind, resultDenied).Inc()
+		r.memory.reject(key, answer, r.rejectedTTL)
 	}
-	result, ttl := r.verdict(answer)
-	reviewsTotal.WithLabelValues(r.kind, result).Inc()
-	r.answers.Add(key, answer, ttl)
 	return answer, nil
 }
 
 // attempt asks up to two times within ctx.
-func (r *reviews[V]) attempt(ctx context.Context, ask func(context.Context) (V, error)) (V, error) {
-	var none V
-	select {
-	case r.slots <- struct{}{}:
-		defer func() { <-r.slots }()
-	case <-ctx.Done():
-		return none, fmt.Errorf("too many reviews under way: %w", ctx.Err())
-	}
+func attempt[V any](ctx context.Context, ask func(context.Context) (V, error)) (V, error) {
 	answer, err := ask(ctx)
 	if err == nil {
 		return answer, nil
@@ -165,7 +169,7 @@ func (r *reviews[V]) attempt(ctx context.Context, ask func(context.Context) (V, 
 	select {
 	case <-time.After(reviewRetryDelay):
 	case <-ctx.Done():
-		return none, err
+		return answer, err
 	}
 	return ask(ctx)
 }

@@ -284,7 +284,7 @@ func TestReviewsAreCounted(t *testing.T) {
 		a.before = fail
 		serve(t, handler, get(services, "other"))
 	})
-	want := `# HELP grid_apiserver_auth_reviews_total [ALPHA] Reviews that upstream was asked for, by kind (token, access) and result (allowed, denied, unavailable). Answers from memory are not counted.
+	want := `# HELP grid_apiserver_auth_reviews_total [ALPHA] Reviews that upstream was asked for, by kind (token, access) and result (allowed, denied, unavailable). Those with the result busy were not asked, because too many were under way. Answers from memory are not counted.
 # TYPE grid_apiserver_auth_reviews_total counter
 grid_apiserver_auth_reviews_total{kind="access",result="allowed"} 1
 grid_apiserver_auth_reviews_total{kind="access",result="denied"} 1

@@ -23,6 +23,9 @@ const (
 	tokenRejectedTTL = 2 * time.Second
 	// tokenCacheSize entries of about 1 KiB. A node has some 100 pods.
 	tokenCacheSize = 1024
+	// tokenQueue bounds what a flood of made-up tokens holds here; at 300 ms for
+	// a review some 200 find a slot in time.
+	tokenQueue = 1024
 )
 
 // tokenAuthenticator reviews bearer tokens upstream. Rejected tokens are not ok and
@@ -38,18 +41,23 @@ var _ authenticator.Token = (*tokenAuthenticator)(nil)
 func newTokenAuthenticator(reviewer TokenReviewer) *tokenAuthenticator {
 	return &tokenAuthenticator{
 		reviewer: reviewer,
-		reviews: newReviews(kindToken, tokenCacheSize, func(u *user.DefaultInfo) (string, time.Duration) {
-			if u == nil {
-				return resultDenied, tokenRejectedTTL
-			}
-			return resultAllowed, tokenAcceptedTTL
+		reviews: newReviews(policy[*user.DefaultInfo]{
+			kind:        kindToken,
+			accepted:    func(u *user.DefaultInfo) bool { return u != nil },
+			acceptedTTL: tokenAcceptedTTL,
+			rejectedTTL: tokenRejectedTTL,
+			memorySize:  tokenCacheSize,
+			share:       maxReviews,
+			queue:       tokenQueue,
 		}),
 	}
 }
 
 // AuthenticateToken implements authenticator.Token.
 func (t *tokenAuthenticator) AuthenticateToken(ctx context.Context, token string) (*authenticator.Response, bool, error) {
-	u, err := t.reviews.get(ctx, []byte(token), func(ctx context.Context) (*user.DefaultInfo, error) {
+	// Nobody knows yet whose token it is.
+	const asker = ""
+	u, err := t.reviews.get(ctx, asker, []byte(token), func(ctx context.Context) (*user.DefaultInfo, error) {
 		return t.review(ctx, token)
 	})
 	if err != nil || u == nil {

@@ -24,6 +24,26 @@ const (
 	tempInfix     = ".tmp-"
 )
 
+var errNoDirectory = errors.New("no data directory given")
+
+// MakeDirectory creates the data directory, and what is missing above it, with mode
+// 0700. One that exists keeps its mode: the files in it are private by themselves. It
+// is for a caller that must lock the directory before Ensure. It may be called
+// concurrently. The error names dir, as those of Ensure do.
+func MakeDirectory(dir string) error {
+	if dir == "" {
+		return errNoDirectory
+	}
+	if err := makeDirectory(dir); err != nil {
+		return unusable(dir, err)
+	}
+	return nil
+}
+
+func unusable(dir string, cause error) error {
+	return fmt.Errorf("data directory %q cannot be used: %w", dir, cause)
+}
+
 // makeDirectory creates dir, and what is missing above it, for the owner alone.
 func makeDirectory(dir string) error {
 	if err := os.MkdirAll(dir, dirMode); err != nil {

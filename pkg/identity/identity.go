@@ -5,8 +5,6 @@ package identity
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"net"
 	"path/filepath"
 	"sync"
@@ -27,7 +25,8 @@ const (
 
 // Options say whose certificates these are.
 type Options struct {
-	// Dir is the data directory. It is created if it is missing.
+	// Dir is the data directory. It is created if it is missing, as
+	// MakeDirectory does.
 	Dir string
 	// NodeName is put into the serving certificate.
 	NodeName string
@@ -62,9 +61,14 @@ type Identity struct {
 // Ensure loads the certificates from the data directory, and makes or renews what
 // is missing, damaged, about to expire, or does not fit the options. Errors name
 // the path. A directory that can only be read is enough when nothing has to change.
+//
+// It assumes that no other process uses the data directory, from before the call
+// and for as long as the Identity is in use: two that start at once would replace
+// each other's CAs, and remove each other's temporary files. The caller holds a lock
+// on the directory, which MakeDirectory makes for it.
 func Ensure(ctx context.Context, options Options) (*Identity, error) {
 	if options.Dir == "" {
-		return nil, errors.New("no data directory given")
+		return nil, errNoDirectory
 	}
 	i := &Identity{
 		dir:   options.Dir,
@@ -76,11 +80,11 @@ func Ensure(ctx context.Context, options Options) (*Identity, error) {
 		i.clock = clock.RealClock{}
 	}
 	if err := i.ensure(ctx); err != nil {
-		return nil, fmt.Errorf("data directory %q cannot be used: %w", options.Dir, err)
+		return nil, unusable(options.Dir, err)
 	}
 	if options.Port != 0 {
 		if err := i.WriteKubeconfig(ctx, options.Port); err != nil {
-			return nil, fmt.Errorf("data directory %q cannot be used: %w", options.Dir, err)
+			return nil, unusable(options.Dir, err)
 		}
 	}
 	return i, nil

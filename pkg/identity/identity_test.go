@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"io/fs"
 	"math/big"
@@ -19,6 +20,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -67,10 +69,13 @@ func check(t *testing.T, i *Identity, o Options) {
 	if !roots.AppendCertsFromPEM(i.ServingCA()) {
 		t.Fatal("no certificate in the serving CA")
 	}
-	for _, name := range []string{"127.0.0.1", "::1", "localhost", o.NodeName} {
+	for _, name := range []string{"127.0.0.1", "::1", "localhost", serverName, o.NodeName} {
 		if _, err := serving.cert.Verify(x509.VerifyOptions{Roots: roots, DNSName: name, CurrentTime: now}); err != nil {
 			t.Errorf("serving certificate for %q: %v", name, err)
 		}
+	}
+	if names := slices.Clone(serving.cert.DNSNames); len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
+		t.Errorf("serving certificate has a name twice: %q", names)
 	}
 	config, err := clientcmd.LoadFromFile(i.KubeconfigPath())
 	if err != nil {
@@ -165,6 +170,8 @@ func TestOptionsAndTimeDecideWhatIsRenewed(t *testing.T) {
 	}{
 		{"nothing", func(*Options) {}, nil},
 		{"node name", func(o *Options) { o.NodeName = "node-2" }, []string{"pki/serving.pem"}},
+		{"node name that is in the certificate anyway", func(o *Options) { o.NodeName = "localhost" }, []string{"pki/serving.pem"}},
+		{"node name that is the reserved one", func(o *Options) { o.NodeName = serverName }, []string{"pki/serving.pem"}},
 		{"node name that is an address", func(o *Options) { o.NodeName = "192.0.2.7" }, []string{"pki/serving.pem"}},
 		{"bind address", func(o *Options) { o.BindAddress = net.ParseIP("169.254.20.10") }, []string{"pki/serving.pem", "kube-proxy.kubeconfig"}},
 		{"IPv6 bind address", func(o *Options) { o.BindAddress = net.ParseIP("fd00::1") }, []string{"pki/serving.pem", "kube-proxy.kubeconfig"}},
@@ -342,8 +349,49 @@ func TestUnusableDirectoryIsNamedInTheError(t *testing.T) {
 			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), tc.dir) {
 				t.Errorf("got error %v, want one with %q and %q", err, tc.want, tc.dir)
 			}
+			if tc.dir == pki {
+				return // the directory itself is there
+			}
+			err = MakeDirectory(tc.dir)
+			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.Contains(err.Error(), tc.dir) {
+				t.Errorf("MakeDirectory: got error %v, want one with %q and %q", err, tc.want, tc.dir)
+			}
+			if prefix := fmt.Sprintf("data directory %q cannot be used: ", tc.dir); tc.dir != "" && err != nil && !strings.HasPrefix(err.Error(), prefix) {
+				t.Errorf("MakeDirectory: got error %v, want one that begins with %s", err, prefix)
+			}
 		})
 	}
+}
+
+func TestMakeDirectoryIsForTheOwnerAndKeepsWhatIsThere(t *testing.T) {
+	existing := t.TempDir()
+	if err := os.Chmod(existing, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	missing := filepath.Join(t.TempDir(), "missing", "data")
+	for _, tc := range []struct {
+		name, dir string
+		want      fs.FileMode
+	}{
+		{"existing", existing, 0o750},
+		{"missing", missing, 0o700},
+		{"made above it", filepath.Dir(missing), 0o700},
+		{"made before", missing, 0o700},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := MakeDirectory(tc.dir); err != nil {
+				t.Fatal(err)
+			}
+			info, err := os.Stat(tc.dir)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if info.Mode().Perm() != tc.want {
+				t.Errorf("mode is %v, want %v", info.Mode().Perm(), tc.want)
+			}
+		})
+	}
+	ensure(t, options(missing))
 }
 
 func TestLeftoversAndModesAreRepaired(t *testing.T) {
@@ -454,8 +502,8 @@ func TestKubeconfigReachesTheServer(t *testing.T) {
 		ClientAuth: tls.RequireAndVerifyClientCert,
 		ClientCAs:  roots.Roots,
 		GetCertificate: func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
-			if hello.ServerName != "localhost" {
-				t.Errorf("SNI is %q, want localhost", hello.ServerName)
+			if hello.ServerName != "local-identity.grid-apiserver" {
+				t.Errorf("SNI is %q, want the reserved name", hello.ServerName)
 			}
 			pair, err := tls.X509KeyPair(i.Serving().CurrentCertKeyContent())
 			return &pair, err

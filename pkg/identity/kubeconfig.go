@@ -114,9 +114,8 @@ func kubeconfig(server string, ca []byte, user string, credential *pair) ([]byte
 		Clusters: map[string]*clientcmdapi.Cluster{name: {
 			Server:                   server,
 			CertificateAuthorityData: ca,
-			// An IP address is not sent as SNI. With a name, the server can
-			// answer these clients with its own certificate also where the
-			// operator's certificate is the default one.
+			// By the reserved name the server answers these clients with its
+			// own certificate also where the operator's is the default one.
 			TLSServerName: serverName,
 		}},
 		AuthInfos: map[string]*clientcmdapi.AuthInfo{user: {

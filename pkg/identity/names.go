@@ -16,13 +16,13 @@ type subjectNames struct {
 	ips []net.IP
 }
 
-// newSubjectNames are the loopback names, the node's name, and the address that is
-// listened on. An unspecified bind address (0.0.0.0, ::) names nothing.
+// newSubjectNames are the loopback names, the reserved name, the node's name, and the
+// address that is listened on. An unspecified bind address (0.0.0.0, ::) names nothing.
 func newSubjectNames(nodeName string, bind net.IP) subjectNames {
-	s := subjectNames{dns: []string{"localhost"}, ips: []net.IP{net.IPv4(127, 0, 0, 1).To4(), net.IPv6loopback}}
+	s := subjectNames{dns: []string{"localhost", serverName}, ips: []net.IP{net.IPv4(127, 0, 0, 1).To4(), net.IPv6loopback}}
 	if ip := net.ParseIP(nodeName); ip != nil {
 		s.addIP(ip)
-	} else if len(validation.IsDNS1123Subdomain(nodeName)) == 0 && nodeName != "localhost" {
+	} else if len(validation.IsDNS1123Subdomain(nodeName)) == 0 && !slices.Contains(s.dns, nodeName) {
 		s.dns = append(s.dns, nodeName)
 	}
 	if bind != nil && !bind.IsUnspecified() {

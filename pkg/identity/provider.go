@@ -11,8 +11,11 @@ import (
 )
 
 // serverName is the name under which clients with a kubeconfig of this package
-// verify the server. It is sent as SNI, unlike an IP address.
-const serverName = "localhost"
+// verify the server. It is sent as SNI, unlike an IP address. It is reserved: nobody
+// else asks for it, so beside an operator's certificate these clients are the only
+// ones that are shown the certificate of this package. With localhost, an operator's
+// certificate would not be shown to https://localhost. It is never looked up.
+const serverName = "local-identity.grid-apiserver"
 
 // servingContent is the serving certificate as the TLS stack of
 // k8s.io/apiserver wants it: exchangeable while running.
@@ -28,7 +31,8 @@ var _ dynamiccertificates.SNICertKeyContentProvider = (*servingContent)(nil)
 // Name identifies the provider in logs.
 func (s *servingContent) Name() string { return "grid-apiserver-serving" }
 
-// SNINames makes the provider usable beside the operator's own certificate.
+// SNINames makes the provider usable beside the operator's own certificate: it claims
+// the reserved name alone.
 func (s *servingContent) SNINames() []string { return []string{serverName} }
 
 // CurrentCertKeyContent returns the PEM of the certificate and its key.

@@ -125,7 +125,7 @@ func (g *gate) firstEndpoints(ctx context.Context) error {
 	if !g.isFilled(watchcache.Services) {
 		return g.waiting(watchcache.Services)
 	}
-	g.feed.RequestEndpoints(ctx)
+	g.feed.RequestEndpoints()
 	var last error
 	err := wait.PollUntilContextTimeout(ctx, gateInterval, firstEndpointsTimeout, true, func(context.Context) (bool, error) {
 		last = g.check(watchcache.Endpoints)

@@ -25,7 +25,12 @@ func (g *gate) readinessChecks(nodeName string) []healthz.HealthChecker {
 		upstream("own-node-"+nodeName, watchcache.Nodes),
 		upstream("upstream-services", watchcache.Services),
 		upstream("upstream-endpointslices", watchcache.EndpointSlices),
-		upstream("upstream-endpoints", watchcache.Endpoints),
+		healthz.NamedCheck("upstream-endpoints", func(*http.Request) error {
+			if !g.feed.EndpointsExpected() {
+				return nil
+			}
+			return g.feed.Waiting(watchcache.Endpoints)
+		}),
 		upstream("upstream-namespaces", watchcache.Namespaces),
 		upstream("upstream-servicecidrs", watchcache.ServiceCIDRs),
 		healthz.NamedCheck("upstream-endpoints-kubernetes", func(*http.Request) error { return g.feed.WaitingForKubernetes() }),
@@ -40,7 +45,7 @@ func (g *gate) readinessChecks(nodeName string) []healthz.HealthChecker {
 // cacheCheck fails while the watch cache of a resource that is to be served is
 // not initialised: it would answer LISTs from the store below it and look healthy.
 func (g *gate) cacheCheck(gr schema.GroupResource) error {
-	if !g.feed.Serves(gr) || gr == watchcache.Endpoints && !g.feed.EndpointsRequested() {
+	if !g.feed.Serves(gr) || gr == watchcache.Endpoints && !g.feed.EndpointsExpected() {
 		return nil
 	}
 	if err := g.check(gr); err != nil {

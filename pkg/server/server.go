@@ -83,12 +83,17 @@ func (c CompletedConfig) New(ctx context.Context) (_ *Server, err error) {
 			s.close(ctx)
 		}
 	}()
+	if err := identity.MakeDirectory(c.DataDir); err != nil {
+		return nil, fmt.Errorf("--data-dir: %w", err)
+	}
+	// This is also the lock of the directory: a second process must not touch
+	// the certificates and the kubeconfig of the first.
+	if s.kept, err = state.Open(ctx, c.DataDir); err != nil {
+		return nil, fmt.Errorf("--data-dir: %w", err)
+	}
 	if s.identity, err = identity.Ensure(ctx, identity.Options{
 		Dir: c.DataDir, NodeName: c.NodeName, BindAddress: bindAddress(c.SecureServing.Listener), Port: s.port,
 	}); err != nil {
-		return nil, fmt.Errorf("--data-dir: %w", err)
-	}
-	if s.kept, err = state.Open(ctx, c.DataDir); err != nil {
 		return nil, fmt.Errorf("--data-dir: %w", err)
 	}
 	if s.source, err = newSource(ctx, c.completedConfig, s.kept); err != nil {

@@ -6,16 +6,22 @@ package server_test
 import (
 	"bufio"
 	"context"
+	"errors"
+	"io/fs"
 	"net/http"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
-
-	"go.uber.org/goleak"
+	genericapiserver "k8s.io/apiserver/pkg/server"
 
 	"github.com/grid-apiserver/grid-apiserver/pkg/server"
+	"github.com/grid-apiserver/grid-apiserver/pkg/state"
 )
 
 func TestStopEndsOpenWatchesAndAHangingRequest(t *testing.T) {
@@ -113,5 +119,39 @@ func TestConfigThatIsNotCompleteIsRefused(t *testing.T) {
 		if _, err := config.Complete().New(t.Context()); err == nil {
 			t.Errorf("%s: no error", name)
 		}
+	}
+}
+
+func TestSecondServerOnADataDirectoryChangesNothing(t *testing.T) {
+	u := startUpstream(t, fixture()...)
+	g := readyGrid(t, u)
+	contents := func() map[string]string {
+		files := map[string]string{}
+		err := filepath.WalkDir(g.dir, func(path string, entry fs.DirEntry, err error) error {
+			// The database is written while it is open.
+			if err != nil || entry.IsDir() || filepath.Ext(path) == ".db" {
+				return err
+			}
+			content, err := os.ReadFile(path)
+			files[path] = string(content)
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return files
+	}
+	before := contents()
+	listener := listen(t, "127.0.0.1:0")
+	defer listener.Close()
+	config := &server.Config{
+		NodeName: "another", DataDir: g.dir, Upstream: u.config(serverToken),
+		SecureServing: &genericapiserver.SecureServingInfo{Listener: listener},
+	}
+	if _, err := config.Complete().New(t.Context()); !errors.Is(err, state.ErrInUse) {
+		t.Errorf("a second server: %v, want that the directory is in use", err)
+	}
+	if diff := cmp.Diff(before, contents()); diff != "" {
+		t.Errorf("files of the running server have changed (-before +after):\n%s", diff)
 	}
 }

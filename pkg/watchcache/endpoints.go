@@ -16,6 +16,8 @@ type endpoints struct {
 	name types.NamespacedName
 	raw  *corev1.Endpoints
 	view *corev1.Endpoints
+
+	touched bool
 }
 
 // SetEndpoints tells that an Endpoints object was added or changed upstream.
@@ -78,7 +80,7 @@ func (v *View) SetKubernetesAnnotations(annotations map[string]string) {
 		v.reselectLocked(s)
 		return
 	}
-	v.emitEndpointsOfLocked(kubernetesService)
+	v.touchEndpointsOfLocked(kubernetesService)
 }
 
 func (v *View) localEndpointLocked() *topology.LocalEndpoint {
@@ -96,7 +98,7 @@ func (v *View) setEndpointsLocked(raw *corev1.Endpoints) {
 		v.endpoints[name] = e
 	}
 	e.raw = raw
-	v.emitEndpointsLocked(e)
+	v.touchEndpointsLocked(e)
 }
 
 func (v *View) deleteEndpointsLocked(name types.NamespacedName) {
@@ -106,12 +108,19 @@ func (v *View) deleteEndpointsLocked(name types.NamespacedName) {
 	}
 	delete(v.endpoints, name)
 	e.raw = nil
-	v.emitEndpointsLocked(e)
+	v.touchEndpointsLocked(e)
 }
 
-func (v *View) emitEndpointsOfLocked(name types.NamespacedName) {
+func (v *View) touchEndpointsOfLocked(name types.NamespacedName) {
 	if e := v.endpoints[name]; e != nil {
-		v.emitEndpointsLocked(e)
+		v.touchEndpointsLocked(e)
+	}
+}
+
+func (v *View) touchEndpointsLocked(e *endpoints) {
+	if !e.touched {
+		e.touched = true
+		v.touchedEndpoints = append(v.touchedEndpoints, e)
 	}
 }
 
@@ -124,6 +133,9 @@ func (v *View) emitEndpointsLocked(e *endpoints) {
 			e.view = nil
 			v.endpointsOut.put(e.name, memory.Change{})
 		}
+		return
+	}
+	if s := v.services[e.name]; e.view == nil && s != nil && s.waits() {
 		return
 	}
 	selected := v.selectEndpointsLocked(e)

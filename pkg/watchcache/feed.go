@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"maps"
 	"sync"
+	"sync/atomic"
 
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -60,6 +61,9 @@ type Feed struct {
 
 	requestEndpoints sync.Once
 	endpoints        chan struct{} // closed when Endpoints have been asked for
+	endpointsAtStart atomic.Bool   // an earlier process was asked for them
+
+	rememberEndpoints sync.Once
 
 	// labels are those last persisted; only the own Node's reflector uses them.
 	labels map[string]string
@@ -72,7 +76,8 @@ type Feed struct {
 func NewFeed(cfg FeedConfig) *Feed {
 	f := &Feed{cfg: cfg, kubernetes: &source{resource: "endpoints"}, endpoints: make(chan struct{}), sources: map[schema.GroupResource]*source{}}
 	for _, gr := range []schema.GroupResource{Services, Endpoints, EndpointSlices, Nodes, Namespaces, ServiceCIDRs} {
-		f.sources[gr] = &source{resource: gr.Resource}
+		// Upstreams before Kubernetes 1.33 lack ServiceCIDRs.
+		f.sources[gr] = &source{resource: gr.Resource, optional: gr == ServiceCIDRs}
 	}
 	return f
 }
@@ -84,7 +89,8 @@ func (f *Feed) Run(ctx context.Context) {
 	if requested, err := f.cfg.Memory.Requested(Endpoints.Resource); err != nil {
 		logger.Error(err, "Cannot tell whether Endpoints were in use, waiting for the first request")
 	} else if requested {
-		f.requestEndpoints.Do(func() { close(f.endpoints) })
+		f.endpointsAtStart.Store(true)
+		f.RequestEndpoints()
 	}
 	core := f.cfg.Client.CoreV1()
 	view := f.cfg.View
@@ -204,9 +210,25 @@ func (f *Feed) followEndpoints(ctx context.Context) {
 	}
 	view := f.cfg.View
 	follow(ctx, f.sources[Endpoints], f.cfg.Client.CoreV1().Endpoints(metav1.NamespaceAll), metav1.ListOptions{}, &corev1.Endpoints{}, receiver[*corev1.Endpoints]{
-		set:     view.SetEndpoints,
-		remove:  func(e *corev1.Endpoints) { view.DeleteEndpoints(objectName(e)) },
-		replace: func(all []*corev1.Endpoints, _ string) { view.ReplaceEndpoints(all) },
+		set:    view.SetEndpoints,
+		remove: func(e *corev1.Endpoints) { view.DeleteEndpoints(objectName(e)) },
+		replace: func(all []*corev1.Endpoints, _ string) {
+			view.ReplaceEndpoints(all)
+			f.endpointsArrived(ctx)
+		},
+	})
+}
+
+// endpointsArrived remembers for the next process that Endpoints are in use, now
+// that they are known to be there.
+func (f *Feed) endpointsArrived(ctx context.Context) {
+	if f.endpointsAtStart.Load() {
+		return
+	}
+	f.rememberEndpoints.Do(func() {
+		if err := f.cfg.Memory.SetRequested(Endpoints.Resource); err != nil {
+			klog.FromContext(ctx).Error(err, "Cannot record that Endpoints are in use")
+		}
 	})
 }
 
@@ -228,21 +250,14 @@ func (f *Feed) followKubernetes(ctx context.Context) {
 		})
 }
 
-// RequestEndpoints starts to follow Endpoints, which most nodes never need, and
-// remembers it for the next process.
-func (f *Feed) RequestEndpoints(ctx context.Context) {
-	f.requestEndpoints.Do(func() {
-		close(f.endpoints)
-		if err := f.cfg.Memory.SetRequested(Endpoints.Resource); err != nil {
-			klog.FromContext(ctx).Error(err, "Cannot record that Endpoints are in use")
-		}
-	})
+// RequestEndpoints starts to follow Endpoints, which most nodes never need.
+func (f *Feed) RequestEndpoints() {
+	f.requestEndpoints.Do(func() { close(f.endpoints) })
 }
 
-// EndpointsRequested reports whether Endpoints are followed.
-func (f *Feed) EndpointsRequested() bool {
-	return isClosed(f.endpoints)
-}
+// EndpointsExpected reports whether an earlier process was asked for Endpoints:
+// then this one is not complete without them.
+func (f *Feed) EndpointsExpected() bool { return f.endpointsAtStart.Load() }
 
 // Serves reports whether upstream has the resource, as far as is known.
 func (f *Feed) Serves(gr schema.GroupResource) bool {
@@ -260,7 +275,7 @@ func (f *Feed) Waiting(gr schema.GroupResource) error {
 	case EndpointSlices:
 		done = synced.EndpointSlices
 	case Endpoints:
-		done = synced.Endpoints || !f.EndpointsRequested()
+		done = synced.Endpoints
 	case Nodes:
 		done = synced.OwnNode
 	case Namespaces:

@@ -27,7 +27,16 @@ type service struct {
 	policy    topology.Policy
 	wanted    *topology.Policy
 	malformed bool
+	// settled: a policy of the Service has come into force. Before, there is
+	// none that could hold until the domains are known, so objects that the
+	// view does not have yet wait.
+	settled   bool
 	selection topology.Selection
+
+	// touched, recheck and reselect are set while an event is processed: the
+	// Service is to be looked at; its decision may have changed; its decision,
+	// or what it stands for, has changed.
+	touched, recheck, reselect bool
 
 	slices map[types.NamespacedName]*slice
 }
@@ -71,12 +80,12 @@ func (v *View) setServiceLocked(raw *corev1.Service) {
 	s := v.serviceEntryLocked(nameOf(&raw.ObjectMeta))
 	old := s.raw
 	s.raw = raw
-	v.emitServiceLocked(s)
+	v.touchServiceLocked(s)
 	if old == nil || !topologyAnnotationsEqual(old.Annotations, raw.Annotations) {
 		v.parsePolicyLocked(s)
 	}
 	if primaryFamily(old) != primaryFamily(raw) {
-		v.emitEndpointsOfLocked(s.name)
+		v.touchEndpointsOfLocked(s.name)
 	}
 }
 
@@ -85,8 +94,8 @@ func (v *View) deleteServiceLocked(name types.NamespacedName) {
 	if s == nil || s.raw == nil {
 		return
 	}
-	s.raw = nil
-	v.emitServiceLocked(s)
+	s.raw, s.settled = nil, false
+	v.touchServiceLocked(s)
 	v.setMalformedLocked(s, nil)
 	v.wantPolicyLocked(s, topology.Policy{})
 	v.forgetServiceLocked(s)
@@ -146,6 +155,7 @@ func (v *View) setMalformedLocked(s *service, err error) {
 func (v *View) wantPolicyLocked(s *service, policy topology.Policy) {
 	before := s.keys()
 	if s.wanted == nil && s.policy.Equal(policy) {
+		v.settleLocked(s)
 		return
 	}
 	s.wanted = &policy
@@ -169,6 +179,7 @@ func (v *View) commitPolicyLocked(s *service) bool {
 	}
 	before := s.keys()
 	s.policy, s.wanted = *s.wanted, nil
+	v.settleLocked(s)
 	v.reselectLocked(s)
 	v.releaseKeysLocked(s, before)
 	return true
@@ -192,14 +203,56 @@ func (v *View) releaseKeysLocked(s *service, before []string) {
 	}
 }
 
-// reselectLocked decides anew and brings all slices and the Endpoints of the
-// Service in line with the decision.
-func (v *View) reselectLocked(s *service) {
-	s.selection = v.selectLocked(s)
-	for _, e := range s.slices {
-		v.emitSliceLocked(e)
+// settleLocked notes that a policy of the Service is in force, and lets go of
+// what has waited for that.
+func (v *View) settleLocked(s *service) {
+	if s.raw != nil && !s.settled {
+		s.settled = true
+		v.reselectLocked(s)
 	}
-	v.emitEndpointsOfLocked(s.name)
+}
+
+// waits reports whether the first policy of the Service is still to come into
+// force.
+func (s *service) waits() bool { return s.raw != nil && !s.settled }
+
+func (v *View) touchServiceLocked(s *service) {
+	if !s.touched {
+		s.touched = true
+		v.touchedServices = append(v.touchedServices, s)
+	}
+}
+
+// recheckLocked has the decision for a Service made anew at the end of the event.
+func (v *View) recheckLocked(s *service) {
+	s.recheck = true
+	v.touchServiceLocked(s)
+}
+
+// reselectLocked likewise, and has all slices and the Endpoints of the Service
+// brought in line with it even if it is the same: what it stands for has changed.
+func (v *View) reselectLocked(s *service) {
+	s.reselect = true
+	v.recheckLocked(s)
+}
+
+// decideLocked makes the decision for a Service, once for all that the event
+// has changed.
+func (v *View) decideLocked(s *service) {
+	recheck, reselect := s.recheck, s.reselect
+	s.touched, s.recheck, s.reselect = false, false, false
+	if !recheck {
+		return
+	}
+	selection := v.selectLocked(s)
+	if !reselect && selection.Equal(s.selection) {
+		return
+	}
+	s.selection = selection
+	for _, e := range s.slices {
+		v.touchSliceLocked(e)
+	}
+	v.touchEndpointsOfLocked(s.name)
 }
 
 func (v *View) selectLocked(s *service) topology.Selection {

@@ -17,6 +17,7 @@ type slice struct {
 	view *discoveryv1.EndpointSlice
 	// service is the entry of the Service named in the label; nil without one.
 	service *service
+	touched bool
 }
 
 // SetEndpointSlice tells that an EndpointSlice was added or changed upstream.
@@ -73,7 +74,7 @@ func (v *View) setSliceLocked(raw *discoveryv1.EndpointSlice) {
 		v.leaveServiceLocked(former, name)
 	}
 	v.sliceChangedLocked(owner)
-	v.emitSliceLocked(e)
+	v.touchSliceLocked(e)
 }
 
 func (v *View) deleteSliceLocked(name types.NamespacedName) {
@@ -83,7 +84,7 @@ func (v *View) deleteSliceLocked(name types.NamespacedName) {
 	}
 	delete(v.slices, name)
 	e.raw = nil
-	v.emitSliceLocked(e)
+	v.touchSliceLocked(e)
 	v.leaveServiceLocked(e.service, name)
 }
 
@@ -103,8 +104,15 @@ func (v *View) sliceChangedLocked(s *service) {
 	case s == nil:
 	case s.name == kubernetesService:
 		v.reselectLocked(s)
-	case s.policy.Mode == topology.Ordered && !v.selectLocked(s).Equal(s.selection):
-		v.reselectLocked(s)
+	case s.policy.Mode == topology.Ordered:
+		v.recheckLocked(s)
+	}
+}
+
+func (v *View) touchSliceLocked(e *slice) {
+	if !e.touched {
+		e.touched = true
+		v.touchedSlices = append(v.touchedSlices, e)
 	}
 }
 
@@ -118,6 +126,9 @@ func (v *View) emitSliceLocked(e *slice) {
 			e.view = nil
 			v.slicesOut.put(name, memory.Change{})
 		}
+		return
+	}
+	if e.view == nil && e.service != nil && e.service.waits() {
 		return
 	}
 	selected := v.selectSliceLocked(e)

@@ -6,10 +6,12 @@ package watchcache
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -112,13 +114,21 @@ type lister[L runtime.Object] interface {
 	Watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error)
 }
 
+// absentRetry is how often upstream is asked whether it has come to have a
+// resource that it lacked. It gets it by an upgrade.
+const absentRetry = 3 * time.Minute
+
 // source is one list-and-watch of upstream, with its health.
 type source struct {
 	resource string
+	// optional: an upstream may lack the resource. Any other 404 comes from
+	// something that is in front of upstream, and is an error like others.
+	optional bool
 
-	mu     sync.Mutex
-	err    error
-	absent bool
+	mu      sync.Mutex
+	err     error
+	arrived bool
+	absent  bool
 }
 
 // Err returns the error of the last attempt; nil after one that succeeded.
@@ -128,29 +138,37 @@ func (s *source) Err() error {
 	return s.err
 }
 
-// Absent reports whether upstream said that it does not have the resource.
+// Absent reports whether upstream said that it does not have the resource, and
+// never had it as far as this process knows.
 func (s *source) Absent() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.absent
+	return s.absent && !s.arrived
 }
 
-func (s *source) observe(ctx context.Context, err error) {
+// arrive notes that a list came.
+func (s *source) arrive() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.arrived = true
+}
+
+// observe notes how an attempt ended, and reports whether the resource is absent.
+func (s *source) observe(ctx context.Context, err error) bool {
 	if ctx.Err() != nil {
-		return
-	}
-	if err != nil {
-		upstreamErrors.WithLabelValues(s.resource).Inc()
+		return false
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
-	switch {
-	case err == nil:
-		s.absent = false
-	case apierrors.IsNotFound(err):
+	if s.optional && !s.arrived && apierrors.IsNotFound(err) {
 		s.absent = true
+		return true
 	}
+	if err != nil {
+		upstreamErrors.WithLabelValues(s.resource).Inc()
+	}
+	return false
 }
 
 // follow lists and watches until ctx ends; the zero selector selects everything.
@@ -159,25 +177,64 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 		options.LabelSelector, options.FieldSelector = selector.LabelSelector, selector.FieldSelector
 		return options
 	}
+	waiting := stoppableClock{ctx: ctx}
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := client.List(ctx, restrict(options))
-			s.observe(ctx, err)
+			if s.observe(ctx, err) {
+				// The reflector would ask, and log, every few seconds.
+				<-waiting.After(wait.Jitter(absentRetry, 1))
+			}
 			if err != nil {
 				return nil, err
 			}
 			return list, nil
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
-			w, err := client.Watch(ctx, restrict(options))
+			w, err := func() (watch.Interface, error) {
+				if err := checkResume(ctx, client, restrict(options)); err != nil {
+					return nil, err
+				}
+				return client.Watch(ctx, restrict(options))
+			}()
 			s.observe(ctx, err)
 			return w, err
 		},
 	}, client)
+	replace := r.replace
+	r.replace = func(all []T, resourceVersion string) {
+		s.arrive()
+		replace(all, resourceVersion)
+	}
 	reflector := cache.NewReflectorWithOptions(lw, example, reflectorStore[T]{r}, cache.ReflectorOptions{
-		Name: "upstream " + s.resource, Backoff: upstreamBackoff(), Clock: stoppableClock{ctx: ctx},
+		Name: "upstream " + s.resource, Backoff: upstreamBackoff(), Clock: waiting,
 	})
 	reflector.RunWithContext(ctx)
+}
+
+// checkResume returns an error of an expired resourceVersion if a watch is to go
+// on from a revision that upstream has not come to: its etcd was restored from a
+// backup. The API server would answer such a watch with silence until it has,
+// and then go on as if nothing had been before; the reflector lists anew. An
+// upstream that has passed the revision again by now cannot be told from one
+// that was never restored.
+func checkResume[L runtime.Object](ctx context.Context, client lister[L], options metav1.ListOptions) error {
+	from, err := strconv.ParseUint(options.ResourceVersion, 10, 64)
+	if err != nil || from == 0 || options.SendInitialEvents != nil {
+		return nil //nolint:nilerr // it does not go on from a revision
+	}
+	list, err := client.List(ctx, metav1.ListOptions{LabelSelector: options.LabelSelector, FieldSelector: options.FieldSelector, Limit: 1})
+	if err != nil {
+		return err
+	}
+	accessor, err := meta.ListAccessor(list)
+	if err != nil {
+		return err
+	}
+	if current, err := strconv.ParseUint(accessor.GetResourceVersion(), 10, 64); err == nil && current < from {
+		return apierrors.NewResourceExpired(fmt.Sprintf("upstream is at revision %d, before %d", current, from))
+	}
+	return nil
 }
 
 // objectName returns the name of a namespaced object.

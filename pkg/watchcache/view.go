@@ -72,6 +72,13 @@ type View struct {
 	// filled and filledEndpoints are closed when the stores hold the first view.
 	filled, filledEndpoints chan struct{}
 
+	// What the event under way has touched. Decisions and objects are made anew
+	// once, when all of the event is known: inside an event there are states
+	// that never were, as when a relist moves a Pod from one slice to another.
+	touchedServices  []*service
+	touchedSlices    []*slice
+	touchedEndpoints []*endpoints
+
 	servicesOut, slicesOut, endpointsOut outbox
 }
 
@@ -154,26 +161,42 @@ func (v *View) policiesCommittedLocked() bool {
 }
 
 // finishLocked ends the processing of an event: it makes the first view when
-// the last of its inputs has come, and hands what changed to the stores.
+// the last of its inputs has come, decides and selects anew what the event has
+// touched, and hands what changed to the stores.
 func (v *View) finishLocked() {
 	if !v.published && v.labels != nil && v.synced.Services && v.synced.EndpointSlices &&
 		v.synced.LocalEndpoint && v.policiesCommittedLocked() {
 		v.published = true
 		v.logger.V(2).Info("View is complete", "services", len(v.services), "endpointSlices", len(v.slices))
 		for _, s := range v.services {
-			v.emitServiceLocked(s)
 			v.reselectLocked(s)
 		}
 		for _, e := range v.slices {
-			v.emitSliceLocked(e)
+			v.touchSliceLocked(e)
 		}
 	}
 	if !v.publishedEndpoints && v.published && v.synced.Endpoints {
 		v.publishedEndpoints = true
 		for _, e := range v.endpoints {
-			v.emitEndpointsLocked(e)
+			v.touchEndpointsLocked(e)
 		}
 	}
+	for _, s := range v.touchedServices {
+		v.decideLocked(s)
+		v.emitServiceLocked(s)
+	}
+	for _, e := range v.touchedSlices {
+		e.touched = false
+		v.emitSliceLocked(e)
+	}
+	for _, e := range v.touchedEndpoints {
+		e.touched = false
+		v.emitEndpointsLocked(e)
+	}
+	v.touchedServices = emptied(v.touchedServices)
+	v.touchedSlices = emptied(v.touchedSlices)
+	v.touchedEndpoints = emptied(v.touchedEndpoints)
+
 	v.servicesOut.flush(v.logger, v.revisions)
 	v.slicesOut.flush(v.logger, v.revisions)
 	v.endpointsOut.flush(v.logger, v.revisions)
@@ -183,6 +206,12 @@ func (v *View) finishLocked() {
 	if v.publishedEndpoints && !isClosed(v.filledEndpoints) {
 		close(v.filledEndpoints)
 	}
+}
+
+// emptied returns the list for the next event, without what is in it.
+func emptied[T any](list []*T) []*T {
+	clear(list)
+	return list[:0]
 }
 
 // locality is what the topology package may know of the domains in force. It is

@@ -258,6 +258,57 @@ func TestPolicyWithAnUnknownDomainWaitsForIt(t *testing.T) {
 	f.wantSlices("the new policy holds", map[string][]string{"s-1": {"n1", "n3"}})
 }
 
+func TestNewServiceWithAnUnknownDomainShowsNothingBeforeItIsKnown(t *testing.T) {
+	f := standard(t)
+	f.setNode("n1", map[string]string{"zone1": "a", "rack": "r1"})
+	f.view.SetEndpointSlice(newSlice("early", "s", "n1", "n3"))
+	f.view.SetService(newService("s", `["rack"]`))
+	f.view.SetEndpointSlice(newSlice("s-1", "s", "n1", "n3"))
+	f.view.SetEndpoints(newEndpoints("s", "n1", "n3"))
+	f.wantSlices("domain unknown", map[string][]string{"early": {"n1", "n3"}})
+	f.wantEndpoints("domain unknown", map[string][]string{})
+	f.deliver()
+	f.wantSlices("domain known", map[string][]string{"early": {"n1"}, "s-1": {"n1"}})
+	f.wantEndpoints("domain known", map[string][]string{"s": {"n1"}})
+
+	f.view.DeleteService(named("s"))
+	f.wantSlices("deleted", map[string][]string{"early": {"n1", "n3"}, "s-1": {"n1", "n3"}})
+	f.view.SetService(newService("s", ""))
+	f.view.SetEndpointSlice(newSlice("s-2", "s", "n1", "n3"))
+	f.wantSlices("unfiltered again", map[string][]string{"early": {"n1", "n3"}, "s-1": {"n1", "n3"}, "s-2": {"n1", "n3"}})
+}
+
+func TestOneEventChangesAnObjectOnce(t *testing.T) {
+	ordered := newService("s", `["host","zone1"]`)
+	ordered.Annotations[topology.TopologyPolicyAnnotation] = "ordered"
+	f := standard(t)
+	f.setNode("n1", map[string]string{"zone1": "a", "host": "n1", "rack": "r1"})
+	f.setNode("n2", map[string]string{"zone1": "a", "rack": "r1"})
+	f.view.SetService(ordered)
+	f.view.SetService(newService("u", `["zone1","rack"]`))
+	f.view.SetEndpointSlice(newSlice("s-1", "s", "n1"))
+	f.view.SetEndpointSlice(newSlice("s-2", "s", "n3"))
+	f.view.SetEndpointSlice(newSlice("s-3", "s", "n2"))
+	f.view.SetEndpointSlice(newSlice("u-1", "u", "n1", "n2", "n3"))
+	f.deliver()
+	f.wantSlices("at first", map[string][]string{"s-1": {"n1"}, "s-2": {}, "s-3": {}, "u-1": {"n1", "n2"}})
+	r := f.record("endpointslices")
+	for _, s := range f.listSlices() {
+		r.state[s.Name] = &s
+	}
+	// While the link was down the Pod on n1 moved to another slice.
+	f.view.ReplaceEndpointSlices([]*discoveryv1.EndpointSlice{
+		newSlice("s-1", "s"), newSlice("s-2", "s", "n3", "n1"), newSlice("s-3", "s", "n2"), newSlice("u-1", "u", "n1", "n2", "n3"),
+	})
+	if diff := cmp.Diff([]string{"MODIFIED s-1", "MODIFIED s-2"}, r.catchUp()); diff != "" {
+		t.Errorf("relist (-want +got):\n%s", diff)
+	}
+	f.setNode("n1", map[string]string{"host": "n1"})
+	if diff := cmp.Diff([]string{"MODIFIED u-1"}, r.catchUp()); diff != "" {
+		t.Errorf("two labels lost at once (-want +got):\n%s", diff)
+	}
+}
+
 func TestWatchesAreBoundedByTheLabelsOfTheOwnNode(t *testing.T) {
 	f := standard(t)
 	for _, annotation := range []string{`["a","b","c"]`, `["d","zone1"]`, `["*"]`, `["kubernetes.io/hostname"]`} {
