@@ -278,7 +278,7 @@ func TestInformersAreCurrentSoonAfterARestart(t *testing.T) {
 	g.stop(t)
 	u.put(t, slice("s-1", "s", "n2", "n3"), service("t", zoneKeys))
 	start := time.Now()
-	g = startGridIn(t, u, g.dir, g.address)
+	startGridIn(t, u, g.dir, g.address)
 	services.becomes(t, 10*time.Second, "after", "s", "t")
 	slices.becomes(t, 10*time.Second-time.Since(start), "after", "s-1[n2]")
 	_, after := counted.counted()
