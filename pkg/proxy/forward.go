@@ -7,31 +7,32 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
-	"strings"
 	"sync"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/klog/v2"
 	"k8s.io/streaming/pkg/httpstream"
 )
 
-// errBadUpgrade: upstream switched to a protocol that nobody asked for.
-var errBadUpgrade = errors.New("upstream switched to another protocol than was requested")
+// passage is what has been decided about a request that goes upstream.
+type passage struct {
+	url     *url.URL
+	as      credential
+	token   tokenKey    // of a clientToken
+	known   bool        // upstream has accepted the credential before
+	body    *replayBody // nil: it can be sent once
+	timeout time.Duration
+}
 
-// errUpstreamClosed ends the copying of an upgraded connection in both directions.
-var errUpstreamClosed = errors.New("upstream closed the upgraded connection")
-
-// forward sends r to the URL out with the credential as, and streams the answer back. httputil.ReverseProxy moves the
-// bytes: unlike apimachinery's UpgradeAwareHandler it reads the answer to an upgrade through the transport, so HTTP
-// proxies, header limits and timeouts apply to it, and it announces trailers.
-func (h *handler) forward(w http.ResponseWriter, r *http.Request, out *url.URL, as credential, timeout time.Duration) {
+// forward sends r on its way and streams the answer back. httputil.ReverseProxy moves the bytes: unlike apimachinery's
+// UpgradeAwareHandler it reads the answer to an upgrade through the transport, so HTTP proxies, header limits and timeouts
+// apply to it, and it announces trailers.
+func (h *handler) forward(w http.ResponseWriter, r *http.Request, way passage) {
 	client := r.Context()
 	defer func() {
 		// A client that went away is no event. Any other broken answer must end as a broken connection.
@@ -43,42 +44,57 @@ func (h *handler) forward(w http.ResponseWriter, r *http.Request, out *url.URL, 
 		}
 	}()
 
-	a := h.newAttempt(client, timeout)
-	defer a.stop()
-
-	ways := h.anonymous
-	if as == serverOwn {
-		ways = h.own
+	if way.body == nil {
+		way.body = h.keepBody(r, way.known)
 	}
-	transport, upgrade := ways.plain, httpstream.IsUpgradeRequest(r)
-	if upgrade {
-		if !canHijack(w) {
-			respondError(w, r, newStatusError(http.StatusHTTPVersionNotSupported, "HTTPVersionNotSupported",
-				"connections can be upgraded over HTTP/1.1 only"))
-			return
-		}
-		transport = ways.upgrade
+	if way.body != nil {
+		defer way.body.close()
+	}
+	upgrade := httpstream.IsUpgradeRequest(r)
+	if upgrade && !canHijack(w) {
+		respondError(w, r, newStatusError(http.StatusHTTPVersionNotSupported, "HTTPVersionNotSupported",
+			"connections can be upgraded over HTTP/1.1 only"))
+		return
 	}
 	if hasBody(r) && r.ProtoMajor == 1 {
 		// Otherwise net/http swallows what is left of the body before it lets an answer begin.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
 
+	// client-go logs headers at -v=8, tokens in WebSocket subprotocols among them, to the logger in the context.
+	a := h.newAttempt(klog.NewContext(client, klog.New(nil)), way.timeout)
+	defer a.stop()
+	sent := r.WithContext(a.ctx)
+	if way.body != nil {
+		body, err := way.body.open()
+		if err != nil {
+			respondError(w, r, apierrors.NewInternalError(err))
+			return
+		}
+		sent.Body, sent.GetBody = body, way.body.open
+	}
+
 	proxy := &httputil.ReverseProxy{
-		Transport:     transport,
+		Transport:     h.transportFor(sent, way, upgrade),
 		FlushInterval: -1,
 		BufferPool:    copyBuffers,
 		ErrorLog:      log.New(&logWriter{klog.FromContext(client)}, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {
-			p.Out.URL = out
+			p.Out.URL = way.url
 			p.Out.Host = ""
 			p.Out.RequestURI = ""
 			p.Out.Trailer = p.In.Trailer // filled in when the body has been read
 			passForwardedHeaders(p)
-			applyIdentity(as, p.Out, p.In)
+			applyIdentity(way.as, p.Out, p.In)
 		},
 		ModifyResponse: func(response *http.Response) error {
 			a.gotAnswer()
+			if way.body != nil {
+				way.body.noteAnswer()
+			}
+			if way.as == clientToken {
+				h.tokens.note(way.token, r.Method, response.StatusCode)
+			}
 			// What the filters before us have set, upstream has set too.
 			for name := range response.Header {
 				w.Header().Del(name)
@@ -88,12 +104,11 @@ func (h *handler) forward(w http.ResponseWriter, r *http.Request, out *url.URL, 
 				response.Header.Del("Content-Length")
 			}
 			if response.StatusCode == http.StatusSwitchingProtocols {
+				w.Header().Del("Connection") // upstream's is in the answer
 				a.endless()
 				return prepareUpgrade(r, response)
 			}
-			if upgrade {
-				response.Header.Set("Connection", "close")
-			}
+			closeIfRefused(w, r, response.StatusCode)
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -105,7 +120,32 @@ func (h *handler) forward(w http.ResponseWriter, r *http.Request, out *url.URL, 
 			respondError(w, r, statusOf(err, context.Cause(a.ctx), r.Method, a.wasSent()))
 		},
 	}
-	proxy.ServeHTTP(w, r.WithContext(a.ctx))
+	proxy.ServeHTTP(w, sent)
+}
+
+// keepBody returns r's body so that it can be sent again, nil if it is too large, or too much is kept already.
+func (h *handler) keepBody(r *http.Request, known bool) *replayBody {
+	budget, size := h.replays.of(known), int(min(r.ContentLength, maxReplayedBody+1))
+	if !hasBody(r) || size < 0 || size > maxReplayedBody || !budget.reserve(size) {
+		return nil
+	}
+	return newReplayBody(r.Body, size, func() { budget.release(size) })
+}
+
+// transportFor keeps tokens that upstream may refuse away from the connections of those that it accepts.
+func (h *handler) transportFor(r *http.Request, way passage, upgrade bool) http.RoundTripper {
+	ways := h.anonymous
+	switch {
+	case way.as == serverOwn:
+		ways = h.own
+	case !way.known:
+		ways = h.untried
+	}
+	// Next to bad tokens, a body that cannot be sent again needs a connection of its own.
+	if upgrade || !way.known && hasBody(r) && r.GetBody == nil {
+		return ways.upgrade
+	}
+	return ways.plain
 }
 
 // passForwardedHeaders keeps what the client says about proxies before us, which ReverseProxy strips, and adds the
@@ -127,48 +167,6 @@ func passForwardedHeaders(p *httputil.ProxyRequest) {
 	}
 	restore("X-Forwarded-Host", host)
 	restore("X-Forwarded-Proto", proto)
-}
-
-// prepareUpgrade checks the protocol of a 101 answer and makes the connection end when either side ends, as it does in
-// kube-apiserver: half-closed connections would outlive clients that are gone. On an error the caller closes it.
-func prepareUpgrade(r *http.Request, response *http.Response) error {
-	if !strings.EqualFold(r.Header.Get("Upgrade"), response.Header.Get("Upgrade")) {
-		return errBadUpgrade
-	}
-	connection, ok := response.Body.(io.ReadWriteCloser)
-	if !ok {
-		return errBadUpgrade
-	}
-	response.Body = &upgradedConnection{connection}
-	return nil
-}
-
-// upgradedConnection has no CloseWrite, and ends with an error where the connection ends.
-type upgradedConnection struct {
-	io.ReadWriteCloser
-}
-
-// Read implements io.Reader.
-func (c *upgradedConnection) Read(p []byte) (int, error) {
-	n, err := c.ReadWriteCloser.Read(p)
-	if errors.Is(err, io.EOF) {
-		err = errUpstreamClosed
-	}
-	return n, err
-}
-
-// canHijack reports whether the connection below w can be taken over.
-func canHijack(w http.ResponseWriter) bool {
-	for {
-		switch t := w.(type) {
-		case http.Hijacker:
-			return true
-		case interface{ Unwrap() http.ResponseWriter }:
-			w = t.Unwrap()
-		default:
-			return false
-		}
-	}
 }
 
 func hasBody(r *http.Request) bool {
@@ -209,29 +207,3 @@ func (b *bufferPool) Get() []byte { return b.pool.Get().(*[32 * 1024]byte)[:] }
 
 // Put implements httputil.BufferPool.
 func (b *bufferPool) Put(buffer []byte) { b.pool.Put((*[32 * 1024]byte)(buffer)) }
-
-// statusOf says what the client is told about a request that upstream did not answer. cause is why the attempt ended,
-// if it did. A write that may have been carried out gets no Retry-After: clients act on that header without asking.
-func statusOf(err, cause error, method string, sent bool) error {
-	retryAfter := int32(retryAfterSeconds)
-	unknown := ""
-	if sent && method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions {
-		retryAfter = 0
-		unknown = "; whether the request was carried out is not known"
-	}
-	var network net.Error
-	switch {
-	case errors.Is(err, errBadUpgrade):
-		return newStatusError(http.StatusBadGateway, "BadGateway", err.Error())
-	case errors.Is(cause, errRequestTimeout), errors.Is(cause, context.DeadlineExceeded):
-		return newTimeout("the upstream API server did not answer in time"+unknown, 0)
-	case errors.Is(cause, errConnectTimeout), !sent && errors.As(err, &network) && network.Timeout():
-		return newTimeout("the upstream API server cannot be reached: no connection in time", retryAfter)
-	case errors.Is(cause, errConnectionDead):
-		return newUnavailable("the connection to the upstream API server was lost"+unknown, retryAfter)
-	case sent:
-		return newUnavailable(fmt.Sprintf("the upstream API server did not answer: %v%s", err, unknown), retryAfter)
-	default:
-		return newUnavailable(fmt.Sprintf("the upstream API server cannot be reached: %v", err), retryAfter)
-	}
-}

@@ -49,6 +49,9 @@ type HandlerConfig struct {
 	LocalIdentity authenticator.Request
 	// ServedResources limits the write guard to resources that have a view at the moment. Nil: all that can have one.
 	ServedResources ResourceChecker
+	// Differ tells the objects whose view lacks something that upstream has, so that a write must not be made of the view's
+	// copy. Nil: nothing differs.
+	Differ Differ
 	// NodeName is named in refusals, so that a user knows whose view a revision came from.
 	NodeName string
 	// RequestTimeout ends requests that are not long-running, with a Status 504 if nothing has been answered yet.
@@ -68,8 +71,12 @@ type HandlerConfig struct {
 type handler struct {
 	cfg       HandlerConfig
 	base      *url.URL
-	anonymous *roundTrippers // carries no credential of the server
+	anonymous *roundTrippers // carries no credential of the server; for tokens that upstream is known to accept
+	untried   *roundTrippers // the same for all other tokens
 	own       *roundTrippers
+	tokens    *knownTokens
+	guard     *writeGuard
+	replays   budgets
 	probe     *reachability
 	answers   atomic.Uint64
 }
@@ -109,11 +116,19 @@ func NewHandler(cfg HandlerConfig) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("proxy: %w", err)
 	}
+	untried, err := newRoundTrippers(rest.AnonymousClientConfig(cfg.Upstream), cfg.ConnectTimeout, cfg.Clock.Now)
+	if err != nil {
+		return nil, fmt.Errorf("proxy: %w", err)
+	}
 	return &handler{
 		cfg:       cfg,
 		base:      base,
 		own:       own,
 		anonymous: anonymous,
+		untried:   untried,
+		tokens:    newKnownTokens(),
+		guard:     newWriteGuard(cfg),
+		replays:   newBudgets(replayBudget),
 		probe:     &reachability{url: base, transport: anonymous.upgrade, timeout: cfg.ConnectTimeout},
 	}, nil
 }
@@ -122,11 +137,15 @@ func NewHandler(cfg HandlerConfig) (http.Handler, error) {
 func (h *handler) CloseIdleConnections() {
 	h.own.closeIdle()
 	h.anonymous.closeIdle()
+	h.untried.closeIdle()
 }
 
 // ServeHTTP implements http.Handler. It panics with http.ErrAbortHandler when upstream breaks off an answer that has
 // begun: there is no other way to tell the client that it is not complete.
 func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if wantsUpgrade(r) {
+		w.Header().Set("Connection", "close") // unless upstream answers 101
+	}
 	info, ok := request.RequestInfoFrom(r.Context())
 	if !ok || info.Path != r.URL.Path {
 		// What was decided on another path says nothing about this one.
@@ -152,20 +171,27 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		respondError(w, r, err)
 		return
 	}
+	way := passage{url: out, as: as, known: true, timeout: h.cfg.RequestTimeout}
+	if as == clientToken {
+		way.token = h.tokens.key(r)
+		way.known = h.tokens.has(way.token)
+	}
 	if isGuarded(r.Method, info, h.cfg.ServedResources) {
-		guarded := r.WithContext(r.Context()) // the caller's request keeps its body
-		if err := guardWrite(w, guarded, info, h.cfg.NodeName, h.cfg.RequestTimeout); err != nil {
+		if way.body, err = h.guard.check(w, r, info, way.known); err != nil {
 			closeAfterError(w, r)
 			respondError(w, r, err)
 			return
 		}
-		r = guarded
+		// A client that does not read its answer must not hold the body for ever.
+		controller := http.NewResponseController(w)
+		if controller.SetWriteDeadline(time.Now().Add(h.cfg.RequestTimeout+bodyTimeout)) == nil {
+			defer func() { _ = controller.SetWriteDeadline(time.Time{}) }()
+		}
 	}
-	timeout := h.cfg.RequestTimeout
 	if h.cfg.LongRunning(r, info) {
-		timeout = 0
+		way.timeout = 0
 	}
-	h.forward(w, r, out, as, timeout)
+	h.forward(w, r, way)
 }
 
 func (h *handler) newAttempt(parent context.Context, timeout time.Duration) *attempt {

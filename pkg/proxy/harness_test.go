@@ -116,7 +116,8 @@ func certificatePEM(certificate *x509.Certificate) []byte {
 // frontServer is the node's server with nothing but the proxy in it.
 type frontServer struct {
 	*httptest.Server
-	log *lockedBuffer
+	proxy *handler
+	log   *lockedBuffer
 }
 
 func newFront(t testing.TB, cfg HandlerConfig) *frontServer {
@@ -127,19 +128,19 @@ func newFront(t testing.TB, cfg HandlerConfig) *frontServer {
 	if cfg.NodeName == "" {
 		cfg.NodeName = ownNode
 	}
-	handler, err := NewHandler(cfg)
+	built, err := NewHandler(cfg)
 	if err != nil {
 		t.Fatal(err)
 	}
-	front := &frontServer{log: &lockedBuffer{}}
-	front.Server = httptest.NewUnstartedServer(withRequestInfo(handler))
+	front := &frontServer{proxy: built.(*handler), log: &lockedBuffer{}}
+	front.Server = httptest.NewUnstartedServer(withRequestInfo(built))
 	front.EnableHTTP2 = true
 	front.Config.ErrorLog = log.New(front.log, "", 0)
 	front.StartTLS()
 	t.Cleanup(func() {
 		front.CloseClientConnections()
 		front.Close()
-		handler.(interface{ CloseIdleConnections() }).CloseIdleConnections()
+		built.(interface{ CloseIdleConnections() }).CloseIdleConnections()
 	})
 	return front
 }

@@ -81,20 +81,21 @@ func methodMatches(method string, info *request.RequestInfo) bool {
 	}
 }
 
-// carriesToken reports whether r has a bearer token, in the Authorization header or as a WebSocket subprotocol. The
-// parsers are those of kube-apiserver, so that both sides agree on what a token is.
-func carriesToken(r *http.Request) bool {
-	found := false
-	note := authenticator.TokenFunc(func(context.Context, string) (*authenticator.Response, bool, error) {
-		found = true
+// carriesToken reports whether r has a bearer token.
+func carriesToken(r *http.Request) bool { return len(tokensOf(r)) > 0 }
+
+// tokensOf returns the bearer tokens of r, from the Authorization header and from a WebSocket subprotocol. The parsers are
+// those of kube-apiserver, so that both sides agree on what a token is.
+func tokensOf(r *http.Request) []string {
+	var tokens []string
+	note := authenticator.TokenFunc(func(_ context.Context, token string) (*authenticator.Response, bool, error) {
+		tokens = append(tokens, token)
 		return nil, false, nil
 	})
 	// Neither changes the request unless the token is accepted. Their error is about the token being refused.
 	_, _, _ = bearertoken.New(note).AuthenticateRequest(r)
-	if !found {
-		_, _, _ = websocket.NewProtocolAuthenticator(note).AuthenticateRequest(r)
-	}
-	return found
+	_, _, _ = websocket.NewProtocolAuthenticator(note).AuthenticateRequest(r)
+	return tokens
 }
 
 func hasPrefixedHeader(header http.Header, prefix string) bool {

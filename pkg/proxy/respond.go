@@ -4,6 +4,10 @@
 package proxy
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
 	"net/http"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -28,7 +32,20 @@ func newStatusSerializer() runtime.NegotiatedSerializer {
 
 // respondError answers with err as a Status in the encoding that the client accepts, JSON where it accepts none of ours.
 func respondError(w http.ResponseWriter, r *http.Request, err error) {
+	var status apierrors.APIStatus
+	if errors.As(err, &status) {
+		closeIfRefused(w, r, int(status.Status().Code))
+	}
 	responsewriters.RespondWithError(w, r, err, statusSerializer)
+}
+
+// closeIfRefused ends the connection after an answer that leaves the client nothing to do on it: an upgrade that did not
+// take place, since the client may have sent more in the other protocol already, and a 401 over HTTP/2, as kube-apiserver
+// does. net/http turns the header into GOAWAY there.
+func closeIfRefused(w http.ResponseWriter, r *http.Request, code int) {
+	if wantsUpgrade(r) || code == http.StatusUnauthorized && r.ProtoMajor == 2 {
+		w.Header().Set("Connection", "close")
+	}
 }
 
 // newStatusError returns a Status for a code that apierrors has no constructor for.
@@ -59,4 +76,30 @@ func newTimeout(message string, retryAfter int32) *apierrors.StatusError {
 		err.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: retryAfter}
 	}
 	return err
+}
+
+// statusOf says what the client is told about a request that upstream did not answer. cause is why the attempt ended,
+// if it did. A write that may have been carried out gets no Retry-After: clients act on that header without asking.
+func statusOf(err, cause error, method string, sent bool) error {
+	retryAfter := int32(retryAfterSeconds)
+	unknown := ""
+	if sent && method != http.MethodGet && method != http.MethodHead && method != http.MethodOptions {
+		retryAfter = 0
+		unknown = "; whether the request was carried out is not known"
+	}
+	var network net.Error
+	switch {
+	case errors.Is(err, errBadUpgrade):
+		return newStatusError(http.StatusBadGateway, "BadGateway", err.Error())
+	case errors.Is(cause, errRequestTimeout), errors.Is(cause, context.DeadlineExceeded):
+		return newTimeout("the upstream API server did not answer in time"+unknown, 0)
+	case errors.Is(cause, errConnectTimeout), !sent && errors.As(err, &network) && network.Timeout():
+		return newTimeout("the upstream API server cannot be reached: no connection in time", retryAfter)
+	case errors.Is(cause, errConnectionDead):
+		return newUnavailable("the connection to the upstream API server was lost"+unknown, retryAfter)
+	case sent:
+		return newUnavailable(fmt.Sprintf("the upstream API server did not answer: %v%s", err, unknown), retryAfter)
+	default:
+		return newUnavailable(fmt.Sprintf("the upstream API server cannot be reached: %v", err), retryAfter)
+	}
 }

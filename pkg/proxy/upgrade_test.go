@@ -168,3 +168,46 @@ func TestFailedUpgradeClosesTheConnection(t *testing.T) {
 		}
 	}
 }
+
+// An upgrade that we refuse ourselves leaves a client behind that may have sent more already, in the other protocol.
+func TestUpgradeThatIsAnsweredHereClosesTheConnection(t *testing.T) {
+	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		connection, _ := switchProtocols(w, "smuggle")
+		_, _ = io.Copy(io.Discard, connection)
+		_ = connection.Close()
+	})
+	up, down := newFront(t, HandlerConfig{Upstream: upstream.config()}), newFront(t, HandlerConfig{Upstream: insecure(refused(t))})
+	const exec = "POST /api/v1/namespaces/default/pods/web/exec HTTP/1.1"
+	token := "Authorization: " + clientAuthorization
+	tests := []struct {
+		name  string
+		front *frontServer
+		want  int
+		lines []string
+	}{
+		{"no identity", up, http.StatusUnauthorized, []string{exec}},
+		{"local identity", up, http.StatusForbidden, []string{exec, asLocalIdentity + ": 1"}},
+		{"upstream away", down, http.StatusServiceUnavailable, []string{exec, token}},
+		{"other protocol", up, http.StatusBadGateway, []string{exec, token}},
+		{"no path", up, http.StatusBadRequest, []string{"GET * HTTP/1.1", token}},
+		{"expired watch", up, http.StatusGone, []string{"GET /api/v1/pods?watch=true&resourceVersion=" + viewRevision + " HTTP/1.1", token}},
+		{"refused write", up, http.StatusUnsupportedMediaType, []string{"PUT /api/v1/namespaces/default/services/web HTTP/1.1", token, "Content-Encoding: gzip", "Content-Length: 1"}},
+	}
+	for _, tt := range tests {
+		for _, protocol := range []string{"SPDY/3.1", "websocket"} {
+			t.Run(tt.name+" "+protocol, func(t *testing.T) {
+				connection := tt.front.dial(t)
+				connection.send(t, append(tt.lines, "Host: x", "Connection: Upgrade", "Upgrade: "+protocol)...)
+				response := connection.response(t)
+				_, _ = io.Copy(io.Discard, response.Body)
+				if response.StatusCode != tt.want || !response.Close {
+					t.Errorf("answer %d, closes %t, want %d", response.StatusCode, response.Close, tt.want)
+				}
+				_, _ = fmt.Fprintf(connection, "xGET /version HTTP/1.1\r\nHost: x\r\n\r\n")
+				if _, err := connection.r.ReadByte(); err == nil {
+					t.Error("the connection is still usable")
+				}
+			})
+		}
+	}
+}

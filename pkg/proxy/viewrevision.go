@@ -5,26 +5,28 @@ package proxy
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"mime"
 	"strconv"
 	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	yaml "go.yaml.in/yaml/v2" // the parser behind sigs.k8s.io/yaml, and so kube-apiserver's
 	"k8s.io/apimachinery/pkg/runtime/serializer/cbor/direct"
-	"sigs.k8s.io/yaml"
 )
 
 const (
 	jsonPatchType = "application/json-patch+json"
 	protobufType  = "application/vnd.kubernetes.protobuf"
-)
 
-// protobufMagic starts every protobuf body of Kubernetes; a runtime.Unknown follows, with the object inside.
-var protobufMagic = []byte("k8s\x00")
+	// viewRevisionDigits is the length of MinViewRevision in decimal.
+	viewRevisionDigits = 16
+
+	// maxCostlyBody is the size up to which YAML (that is not JSON) and CBOR are parsed. Their parsers build the whole
+	// document: 3 MiB of "[a,a,a" cost 331 MiB and 0.95 s. This is room for a slice of 1,000 endpoints in YAML.
+	maxCostlyBody = 256 * 1024
+)
 
 // revisionPaths are the places in a body that hold a revision as a precondition: that of an object, whole or as a patch,
 // and that of a DeleteOptions. Both are looked for in every body, so that the answer does not depend on the method.
@@ -36,34 +38,106 @@ var revisionPaths = [][]string{
 // errNotInspectable: the encoding cannot be read here.
 var errNotInspectable = errors.New("encoding cannot be inspected")
 
-// carriesViewRevision reports whether a body of the given Content-Type names a revision of the view as a precondition.
-// Pure. A body that is not well formed carries none: upstream answers for it. An encoding that upstream would not know
-// either is passed by as well; errNotInspectable is for one that upstream might read and this function cannot.
-func carriesViewRevision(contentType string, body []byte) (bool, error) {
-	mediaType := strings.TrimSpace(contentType)
-	if parsed, _, err := mime.ParseMediaType(contentType); err == nil {
-		mediaType = parsed
-	} else if before, _, ok := strings.Cut(mediaType, ";"); ok {
-		// kube-apiserver cuts the type of a patch at the semicolon, whatever follows.
-		mediaType = strings.TrimSpace(before)
-	}
-	mediaType = strings.ToLower(mediaType)
+// inspector looks for revisions of the view in bodies. Safe for concurrent use.
+type inspector struct {
+	// costly admits one body at a time to the parsers that need much memory. Its capacity is one.
+	costly chan struct{}
+}
+
+func newInspector() *inspector { return &inspector{costly: make(chan struct{}, 1)} }
+
+// carries reports whether a body of the given Content-Type names a revision of the view as a precondition. It does so to
+// explain what upstream could only answer with a conflict (upstream compares revisions for equality), so when in doubt it
+// says no: nothing breaks if a revision of the view does go upstream, while a write that names none must never be refused.
+//
+//   - Whatever has no 16 digits in a row is not parsed, unless escapes may hide them. Forms that hide them otherwise go
+//     upstream: YAML in UTF-16 or with !!binary, chunked strings in CBOR. Numbers in other forms (hexadecimal, with
+//     underscores, binary) do too; upstream refuses a number in this place anyway.
+//   - YAML and CBOR above maxCostlyBody go upstream. JSON under a YAML content type is read as JSON, at any size.
+//   - A body that is not well formed carries none: upstream answers for it. So it does for an encoding that it cannot know
+//     either; errNotInspectable is for one that upstream might read and this function cannot.
+//
+// The error is that of ctx if it ends while other bodies are being parsed.
+func (i *inspector) carries(ctx context.Context, contentType string, body []byte) (bool, error) {
+	mediaType := mediaTypeOf(contentType)
+	digits := hasDigits(body)
 	switch {
 	case mediaType == jsonPatchType:
-		return jsonPatchCarries(body), nil
+		return (digits || hasEscapedDigit(body)) && jsonPatchCarries(body), nil
 	case mediaType == "", mediaType == "application/json", strings.HasSuffix(mediaType, "+json"):
-		return jsonCarries(body), nil
+		return (digits || hasEscapedDigit(body)) && jsonCarries(body), nil
 	case mediaType == "application/yaml", strings.HasSuffix(mediaType, "+yaml"):
-		converted, err := yaml.YAMLToJSON(body)
-		return err == nil && jsonCarries(converted), nil
+		switch {
+		case !digits && bytes.IndexByte(body, '\\') < 0:
+			return false, nil
+		case json.Valid(body):
+			return jsonCarries(body), nil
+		}
+		return i.parse(ctx, body, yamlCarries)
 	case mediaType == protobufType:
-		return protobufCarries(body), nil
+		return digits && protobufCarries(body), nil
+	case !digits:
+		return false, nil
 	case mediaType == "application/cbor", strings.HasSuffix(mediaType, "+cbor"):
-		return cborCarries(body)
+		return i.parse(ctx, body, cborCarries)
 	case strings.HasSuffix(mediaType, "protobuf"):
 		return false, errNotInspectable
 	}
 	return false, nil
+}
+
+func (i *inspector) parse(ctx context.Context, body []byte, carries func([]byte) (bool, error)) (bool, error) {
+	if len(body) > maxCostlyBody {
+		return false, nil
+	}
+	select {
+	case i.costly <- struct{}{}:
+		defer func() { <-i.costly }()
+		return carries(body)
+	case <-ctx.Done():
+		return false, context.Cause(ctx)
+	}
+}
+
+// mediaTypeOf returns the type in a Content-Type in lower case, without parameters.
+func mediaTypeOf(contentType string) string {
+	mediaType := contentType
+	if parsed, _, err := mime.ParseMediaType(contentType); err == nil {
+		mediaType = parsed
+	} else if before, _, ok := strings.Cut(contentType, ";"); ok {
+		// kube-apiserver cuts the type of a patch at the semicolon, whatever follows.
+		mediaType = before
+	}
+	return strings.ToLower(strings.TrimSpace(mediaType))
+}
+
+// hasDigits reports whether body has as many ASCII digits in a row as a revision of the view.
+func hasDigits(body []byte) bool {
+	run := 0
+	for _, c := range body {
+		if c < '0' || c > '9' {
+			run = 0
+		} else if run++; run == viewRevisionDigits {
+			return true
+		}
+	}
+	return false
+}
+
+// escapedDigit is how JSON may write a digit (U+0030 to U+0039) but for the last character.
+var escapedDigit = []byte(`\u003`)
+
+func hasEscapedDigit(body []byte) bool {
+	for {
+		_, after, ok := bytes.Cut(body, escapedDigit)
+		if !ok {
+			return false
+		}
+		if len(after) > 0 && after[0] >= '0' && after[0] <= '9' {
+			return true
+		}
+		body = after
+	}
 }
 
 func isViewRevision(value string) bool {
@@ -71,163 +145,51 @@ func isViewRevision(value string) bool {
 	return err == nil && revision >= MinViewRevision
 }
 
-// jsonCarries looks at every occurrence of a revision, since with duplicate keys decoders differ in which one they take.
-func jsonCarries(body []byte) bool {
-	return walkJSON(json.NewDecoder(bytes.NewReader(body)), revisionPaths)
-}
-
-// walkJSON reads one value and reports whether a view revision is at one of the paths in it. The empty path is the value
-// itself. It reads on after malformed input no further than the decoder does.
-func walkJSON(decoder *json.Decoder, paths [][]string) bool {
-	decoder.UseNumber()
-	found, _ := walkValue(decoder, paths)
-	return found
-}
-
-func walkValue(decoder *json.Decoder, paths [][]string) (bool, error) {
-	if len(paths) == 0 {
-		return false, skipValue(decoder)
-	}
-	token, err := decoder.Token()
-	if err != nil {
-		return false, err
-	}
-	switch value := token.(type) {
-	case json.Delim:
-		if value == '[' {
-			return false, skipRest(decoder)
-		}
-		for decoder.More() {
-			key, err := decoder.Token()
-			if err != nil {
-				return false, err
-			}
-			name, _ := key.(string)
-			var below [][]string
-			for _, path := range paths {
-				if len(path) > 0 && path[0] == name {
-					below = append(below, path[1:])
-				}
-			}
-			if found, err := walkValue(decoder, below); found || err != nil {
-				return found, err
-			}
-		}
-		_, err := decoder.Token() // the closing brace
-		return false, err
-	case string:
-		return reaches(paths) && isViewRevision(value), nil
-	case json.Number:
-		return reaches(paths) && isViewRevision(value.String()), nil
-	}
-	return false, nil
-}
-
-func reaches(paths [][]string) bool {
-	for _, path := range paths {
-		if len(path) == 0 {
-			return true
-		}
-	}
-	return false
-}
-
-func skipValue(decoder *json.Decoder) error {
-	token, err := decoder.Token()
-	if err != nil {
-		return err
-	}
-	if delim, ok := token.(json.Delim); ok && (delim == '{' || delim == '[') {
-		return skipRest(decoder)
-	}
-	return nil
-}
-
-// skipRest reads to the end of the array or object that has just been opened.
-func skipRest(decoder *json.Decoder) error {
-	for depth := 1; depth > 0; {
-		token, err := decoder.Token()
-		if errors.Is(err, io.EOF) {
-			return io.ErrUnexpectedEOF
-		}
-		if err != nil {
-			return err
-		}
-		switch token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		}
-	}
-	return nil
-}
-
 // jsonPatchCarries looks at the operations that have a value (add, replace, test): at the revision itself, or at
 // something around it that contains one.
 func jsonPatchCarries(body []byte) bool {
-	var operations []map[string]json.RawMessage // as the patch library reads it: names are case sensitive
-	if err := json.Unmarshal(body, &operations); err != nil {
-		return false
-	}
-	for _, operation := range operations {
-		var pointer string
-		if json.Unmarshal(operation["path"], &pointer) != nil || operation["value"] == nil {
-			continue
+	return visitJSONPatch(body, func(operation patchOperation) bool {
+		if operation.value == nil || len(operation.pointers) == 0 {
+			return false
 		}
 		var below [][]string
 		for _, path := range revisionPaths {
-			if rest, ok := pathBelow(pointer, path); ok {
+			if rest, ok := pathBelow(operation.path, path); ok {
 				below = append(below, rest)
 			}
 		}
-		if walkJSON(json.NewDecoder(bytes.NewReader(operation["value"])), below) {
-			return true
-		}
-	}
-	return false
+		return walkJSON(operation.value, below)
+	})
 }
 
-// pathBelow returns what is left of path below a JSON pointer (RFC 6901), false if path is not at or below it.
+// pathBelow returns what is left of path below a JSON pointer, false if path is not at or below it.
 func pathBelow(pointer string, path []string) ([]string, bool) {
-	if pointer == "" {
-		return path, true
-	}
-	parts := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
-	if len(parts) > len(path) {
+	segments := segmentsOf(pointer)
+	if len(segments) > len(path) {
 		return nil, false
 	}
-	for i, part := range parts {
-		if strings.NewReplacer("~1", "/", "~0", "~").Replace(part) != path[i] {
+	for i, segment := range segments {
+		if segment != path[i] {
 			return nil, false
 		}
 	}
-	return path[len(parts):], true
+	return path[len(segments):], true
 }
 
-// protobufCarries decodes the envelope, then what is inside as something that only has metadata (field 1 in Service,
-// Endpoints, EndpointSlice and PartialObjectMetadata alike), or as a DeleteOptions. Unknown fields are passed over.
-func protobufCarries(body []byte) bool {
-	rest, ok := bytes.CutPrefix(body, protobufMagic)
-	if !ok {
-		return false
-	}
-	var envelope runtime.Unknown
-	if err := envelope.Unmarshal(rest); err != nil {
-		return false
-	}
-	if envelope.Kind == "DeleteOptions" {
-		var options metav1.DeleteOptions
-		if err := options.Unmarshal(envelope.Raw); err != nil || options.Preconditions == nil {
-			return false
-		}
-		return options.Preconditions.ResourceVersion != nil && isViewRevision(*options.Preconditions.ResourceVersion)
-	}
-	var object metav1.PartialObjectMetadata
-	if err := object.Unmarshal(envelope.Raw); err != nil {
-		return false
-	}
-	return isViewRevision(object.ResourceVersion)
+// revisions is what a YAML document is decoded into. All else in it is passed over, aliases of large values too.
+type revisions struct {
+	Metadata struct {
+		ResourceVersion string `yaml:"resourceVersion"`
+	} `yaml:"metadata"`
+	Preconditions struct {
+		ResourceVersion string `yaml:"resourceVersion"`
+	} `yaml:"preconditions"`
+}
+
+func yamlCarries(body []byte) (bool, error) {
+	var document revisions
+	_ = yaml.Unmarshal(body, &document) // what is of another type elsewhere does not matter
+	return isViewRevision(document.Metadata.ResourceVersion) || isViewRevision(document.Preconditions.ResourceVersion), nil
 }
 
 func cborCarries(body []byte) (bool, error) {

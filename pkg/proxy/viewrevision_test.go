@@ -124,7 +124,7 @@ func TestCarriesViewRevision(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			got, err := carriesViewRevision(tt.contentType, tt.body)
+			got, err := newInspector().carries(t.Context(), tt.contentType, tt.body)
 			if err != nil || got != tt.want {
 				t.Errorf("got %t, %v, want %t", got, err, tt.want)
 			}
@@ -134,11 +134,11 @@ func TestCarriesViewRevision(t *testing.T) {
 
 func TestUnreadableEncodingIsReported(t *testing.T) {
 	for contentType, body := range map[string]string{
-		"application/cbor":             "\xff\xff",
-		"application/apply-patch+cbor": "{",
-		"application/x-protobuf":       "k8s\x00",
+		"application/cbor":             "\xff\xff" + viewRevision,
+		"application/apply-patch+cbor": "{" + viewRevision,
+		"application/x-protobuf":       "k8s\x00" + viewRevision,
 	} {
-		if _, err := carriesViewRevision(contentType, []byte(body)); !errors.Is(err, errNotInspectable) {
+		if _, err := newInspector().carries(t.Context(), contentType, []byte(body)); !errors.Is(err, errNotInspectable) {
 			t.Errorf("%s: error %v", contentType, err)
 		}
 	}
@@ -159,9 +159,9 @@ func FuzzCarriesViewRevision(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, contentType string, body []byte) {
-		_, _ = carriesViewRevision(contentType, body)
+		_, _ = newInspector().carries(t.Context(), contentType, body)
 
-		got, err := carriesViewRevision("application/json", body)
+		got, err := newInspector().carries(t.Context(), "application/json", body)
 		if err != nil {
 			t.Fatal(err)
 		}

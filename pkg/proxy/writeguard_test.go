@@ -48,7 +48,8 @@ func TestWriteGuard(t *testing.T) {
 
 		{"compressed", "PUT", service, "application/json", "\x1f\x8b", http.StatusUnsupportedMediaType, []string{"Content-Encoding", "gzip"}},
 		{"compressed, other resource", "PUT", "/api/v1/namespaces/default/configmaps/web", "application/json", "\x1f\x8b", http.StatusOK, []string{"Content-Encoding", "gzip"}},
-		{"unreadable CBOR", "PUT", service, "application/cbor", "\xff", http.StatusUnsupportedMediaType, nil},
+		{"unreadable CBOR", "PUT", service, "application/cbor", "\xff" + viewRevision, http.StatusUnsupportedMediaType, nil},
+		{"unreadable CBOR without a view revision", "PUT", service, "application/cbor", "\xff", http.StatusOK, nil},
 		{"as large as may be", "PUT", service, "application/json", plain + strings.Repeat(" ", maxGuardedBody-len(plain)), http.StatusOK, nil},
 		{"too large", "PUT", service, "application/json", plain + strings.Repeat(" ", maxGuardedBody-len(plain)+1), http.StatusRequestEntityTooLarge, nil},
 	}

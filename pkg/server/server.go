@@ -175,7 +175,7 @@ func (s *Server) newChain(c *completedConfig, g *gate) (*chain, error) {
 		return nil, err
 	}
 	upstream, err := proxy.NewHandler(proxy.HandlerConfig{
-		Upstream: c.Upstream, LocalIdentity: localIdentity, ServedResources: s.source.feed, NodeName: c.NodeName,
+		Upstream: c.Upstream, LocalIdentity: localIdentity, ServedResources: s.source.feed, Differ: s.source.view, NodeName: c.NodeName,
 	})
 	if err != nil {
 		return nil, err

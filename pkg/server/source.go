@@ -27,6 +27,7 @@ type source struct {
 	stores map[schema.GroupResource]*memory.Store
 	// filled are closed when the stores hold what is to be served.
 	filled map[schema.GroupResource]<-chan struct{}
+	view   *watchcache.View
 	feed   *watchcache.Feed
 }
 
@@ -89,14 +90,14 @@ func newSource(ctx context.Context, c *completedConfig, kept *state.State) (_ *s
 		return nil, fmt.Errorf("make the metadata client of upstream: %w", err)
 	}
 	domains := watchcache.NewNodeDomains(ctx, metadataClient)
-	view := watchcache.NewView(ctx, watchcache.ViewConfig{
+	s.view = watchcache.NewView(ctx, watchcache.ViewConfig{
 		NodeName: c.NodeName, Revisions: revisions, Domains: domains, LocalEndpoint: c.LocalEndpoint,
 		Services: s.stores[watchcache.Services], EndpointSlices: s.stores[watchcache.EndpointSlices], Endpoints: s.stores[watchcache.Endpoints],
 	})
-	s.filled[watchcache.Services], s.filled[watchcache.EndpointSlices] = view.Filled(), view.Filled()
-	s.filled[watchcache.Endpoints] = view.FilledEndpoints()
+	s.filled[watchcache.Services], s.filled[watchcache.EndpointSlices] = s.view.Filled(), s.view.Filled()
+	s.filled[watchcache.Endpoints] = s.view.FilledEndpoints()
 	s.feed = watchcache.NewFeed(watchcache.FeedConfig{
-		NodeName: c.NodeName, Client: client, Metadata: metadataClient, Memory: kept, View: view, Domains: domains,
+		NodeName: c.NodeName, Client: client, Metadata: metadataClient, Memory: kept, View: s.view, Domains: domains,
 		Nodes: mirrors[watchcache.Nodes], Namespaces: mirrors[watchcache.Namespaces], ServiceCIDRs: mirrors[watchcache.ServiceCIDRs],
 	})
 	return s, nil

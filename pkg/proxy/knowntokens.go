@@ -1,0 +1,72 @@
+// Copyright The grid-apiserver Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package proxy
+
+import (
+	"crypto/hmac"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/binary"
+	"net/http"
+
+	"k8s.io/utils/lru"
+)
+
+// maxKnownTokens is far more than a node has clients. A token that is forgotten is tried again, which costs its client
+// nothing but the company of bad tokens for one request.
+const maxKnownTokens = 1024
+
+// tokenKey stands for the bearer token of a request.
+type tokenKey [sha256.Size]byte
+
+// knownTokens remembers the tokens that upstream has accepted. kube-apiserver answers a bad one over HTTP/2 with a 401 and
+// closes the connection, which hits every request on it: so good tokens must not share a connection with those that nobody
+// knows. A token is kept as an HMAC under a key of this process. Safe for concurrent use.
+type knownTokens struct {
+	secret []byte
+	known  *lru.Cache
+}
+
+func newKnownTokens() *knownTokens {
+	secret := make([]byte, sha256.Size)
+	_, _ = rand.Read(secret) // never fails
+	return &knownTokens{secret: secret, known: lru.New(maxKnownTokens)}
+}
+
+// key returns the key of all tokens that r carries: with two of them, upstream accepts r if it accepts either.
+func (k *knownTokens) key(r *http.Request) tokenKey {
+	mac := hmac.New(sha256.New, k.secret)
+	for _, token := range tokensOf(r) {
+		var length [8]byte
+		binary.BigEndian.PutUint64(length[:], uint64(len(token)))
+		_, _ = mac.Write(length[:])
+		_, _ = mac.Write([]byte(token))
+	}
+	return tokenKey(mac.Sum(nil))
+}
+
+func (k *knownTokens) has(key tokenKey) bool {
+	_, ok := k.known.Get(key)
+	return ok
+}
+
+// note learns from upstream's answer to a request with the token.
+func (k *knownTokens) note(key tokenKey, method string, status int) {
+	switch {
+	case status == http.StatusUnauthorized:
+		k.known.Remove(key)
+	case provesToken(method, status):
+		k.known.Add(key, nil)
+	}
+}
+
+// provesToken reports whether kube-apiserver gives this answer to authenticated requests alone. It checks a few things
+// before it looks at the token, and answers those with 400, 429, 5xx, or a CORS preflight with 204.
+func provesToken(method string, status int) bool {
+	if method == http.MethodOptions {
+		return false
+	}
+	return status == http.StatusSwitchingProtocols || status >= 200 && status < 300 ||
+		status == http.StatusForbidden || status == http.StatusNotFound
+}
