@@ -5,8 +5,6 @@ package watchcache
 
 import (
 	"context"
-	"fmt"
-	"maps"
 	"sync"
 	"sync/atomic"
 
@@ -138,70 +136,6 @@ func mirrored[T object](m *Mirror) receiver[T] {
 	}
 }
 
-// followOwnNode keeps the mirror of the own Node and its labels.
-func (f *Feed) followOwnNode(ctx context.Context) {
-	mirror := mirrored[*corev1.Node](f.cfg.Nodes)
-	follow(ctx, f.sources[Nodes], f.cfg.Client.CoreV1().Nodes(), fieldName(f.cfg.NodeName), &corev1.Node{}, receiver[*corev1.Node]{
-		set: func(node *corev1.Node) {
-			mirror.set(node)
-			f.seenOwnNode(ctx, node)
-		},
-		// The labels of a deleted own Node go on to hold.
-		remove: mirror.remove,
-		replace: func(all []*corev1.Node, resourceVersion string) {
-			mirror.replace(all, resourceVersion)
-			if len(all) > 0 {
-				f.seenOwnNode(ctx, all[0])
-				return
-			}
-			f.recallOwnNode(ctx)
-		},
-		progress: mirror.progress,
-	})
-}
-
-func (f *Feed) seenOwnNode(ctx context.Context, node *corev1.Node) {
-	f.cfg.View.SetOwnLabels(node.Labels)
-	f.mu.Lock()
-	f.ownNode = true
-	f.mu.Unlock()
-	if f.labels != nil && maps.Equal(f.labels, node.Labels) {
-		return
-	}
-	f.labels = maps.Clone(node.Labels)
-	if f.labels == nil {
-		f.labels = map[string]string{}
-	}
-	if err := f.cfg.Memory.SetNodeLabels(f.cfg.NodeName, f.labels); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot record the labels of the own Node")
-	}
-}
-
-// recallOwnNode goes on with the labels of an earlier process if upstream does
-// not have the own Node.
-func (f *Feed) recallOwnNode(ctx context.Context) {
-	f.mu.Lock()
-	known := f.ownNode
-	f.mu.Unlock()
-	logger := klog.FromContext(ctx)
-	if known {
-		return
-	}
-	labels, found, err := f.cfg.Memory.NodeLabels(f.cfg.NodeName)
-	switch {
-	case err != nil:
-		logger.Error(err, "Cannot read the last labels of the own Node")
-	case !found:
-		logger.Info("Upstream does not have the own Node, waiting for it", "node", f.cfg.NodeName)
-	default:
-		logger.Info("Upstream does not have the own Node, going on with its last labels", "node", f.cfg.NodeName)
-		f.cfg.View.SetOwnLabels(labels)
-		f.mu.Lock()
-		f.ownNode = true
-		f.mu.Unlock()
-	}
-}
-
 func (f *Feed) followEndpoints(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -263,59 +197,6 @@ func (f *Feed) EndpointsExpected() bool { return f.endpointsAtStart.Load() }
 func (f *Feed) Serves(gr schema.GroupResource) bool {
 	s, ok := f.sources[gr]
 	return ok && !s.Absent()
-}
-
-// Waiting returns why a resource has not been seen yet, nil if it has been.
-func (f *Feed) Waiting(gr schema.GroupResource) error {
-	synced := f.cfg.View.Synced()
-	var done bool
-	switch gr {
-	case Services:
-		done = synced.Services
-	case EndpointSlices:
-		done = synced.EndpointSlices
-	case Endpoints:
-		done = synced.Endpoints
-	case Nodes:
-		done = synced.OwnNode
-	case Namespaces:
-		done = isClosed(f.cfg.Namespaces.Filled())
-	case ServiceCIDRs:
-		done = isClosed(f.cfg.ServiceCIDRs.Filled())
-	}
-	s := f.sources[gr]
-	switch {
-	case done || s.Absent():
-		return nil
-	case s.Err() != nil:
-		return fmt.Errorf("%s have not been read from upstream: %w", gr.Resource, s.Err())
-	case gr == Nodes:
-		return fmt.Errorf("upstream has no Node %q, of which this server is to show the view", f.cfg.NodeName)
-	}
-	return fmt.Errorf("%s have not been read from upstream yet", gr.Resource)
-}
-
-// WaitingForDomains returns why the nodes of the own unit are not known yet.
-func (f *Feed) WaitingForDomains() error {
-	if f.cfg.View.Synced().Domains {
-		return nil
-	}
-	if err := f.cfg.Domains.Err(); err != nil {
-		return fmt.Errorf("the nodes that share labels with this one have not been read from upstream: %w", err)
-	}
-	return fmt.Errorf("the nodes that share labels with this one have not been read from upstream yet")
-}
-
-// WaitingForKubernetes returns why the annotations of default/kubernetes are
-// not known yet.
-func (f *Feed) WaitingForKubernetes() error {
-	if f.cfg.View.Synced().LocalEndpoint {
-		return nil
-	}
-	if err := f.kubernetes.Err(); err != nil {
-		return fmt.Errorf("endpoints default/kubernetes have not been read from upstream: %w", err)
-	}
-	return fmt.Errorf("endpoints default/kubernetes have not been read from upstream yet")
 }
 
 func fieldName(name string) metav1.ListOptions {
