@@ -140,7 +140,7 @@ func (g *writeGuard) checkRevision(r *http.Request, info *request.RequestInfo, c
 	case found:
 		return newStatusError(http.StatusNotImplemented, "NotImplemented", fmt.Sprintf(
 			"the resourceVersion in this request belongs to the view of node %q and means nothing to the upstream API server; "+
-				"send the write without a resourceVersion, or send it to the upstream API server", g.nodeName))
+				"send the write without a resourceVersion (with kubectl: apply, edit, label, annotate or patch, but not replace or diff), or send it to the upstream API server", g.nodeName))
 	}
 	return nil
 }

@@ -5,7 +5,6 @@ package topology
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -89,7 +88,7 @@ func parseKeys(value string) ([]string, error) {
 	var keys []string
 	if err := json.Unmarshal([]byte(value), &keys); err != nil {
 		// The error of encoding/json can hold a number of any length.
-		return nil, errors.New("not a JSON array of strings")
+		return nil, fmt.Errorf(`%s is not a JSON array of strings such as ["zone1"]`, quote(value))
 	}
 	if len(keys) > MaxKeys {
 		return nil, fmt.Errorf("%d keys, at most %d are allowed", len(keys), MaxKeys)

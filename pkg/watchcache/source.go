@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
@@ -129,6 +130,7 @@ type source struct {
 	err     error
 	arrived bool
 	absent  bool
+	failing bool // was reported
 }
 
 // Err returns the error of the last attempt; nil after one that succeeded.
@@ -147,10 +149,11 @@ func (s *source) Absent() bool {
 }
 
 // arrive notes that a list came.
-func (s *source) arrive() {
+func (s *source) arrive(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.arrived = true
+	s.arrived, s.err = true, nil
+	s.reportLocked(klog.FromContext(ctx), nil)
 }
 
 // observe notes how an attempt ended, and reports whether the resource is absent.
@@ -168,7 +171,22 @@ func (s *source) observe(ctx context.Context, err error) bool {
 	if err != nil {
 		upstreamErrors.WithLabelValues(s.resource).Inc()
 	}
+	s.reportLocked(klog.FromContext(ctx), err)
 	return false
+}
+
+// reportLocked logs once that the resource cannot be read, and once that it can
+// again: the reflector would log each attempt, or none at all where upstream
+// refuses the connection.
+func (s *source) reportLocked(logger klog.Logger, err error) {
+	switch {
+	case err != nil && !s.failing && !apierrors.IsResourceExpired(err):
+		s.failing = true
+		logger.Info("Cannot read from upstream, trying again", "resource", s.resource, "err", err)
+	case err == nil && s.failing:
+		s.failing = false
+		logger.Info("Reading from upstream again", "resource", s.resource)
+	}
 }
 
 // follow lists and watches until ctx ends; the zero selector selects everything.
@@ -197,18 +215,25 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 				}
 				return client.Watch(ctx, restrict(options))
 			}()
-			s.observe(ctx, err)
+			// A WatchList of an upstream that does not answer looks like one
+			// without events. Only what arrives shows that it works.
+			if err != nil || options.SendInitialEvents == nil {
+				s.observe(ctx, err)
+			}
 			return w, err
 		},
 	}, client)
 	replace := r.replace
 	r.replace = func(all []T, resourceVersion string) {
-		s.arrive()
+		s.arrive(ctx)
 		replace(all, resourceVersion)
 	}
 	reflector := cache.NewReflectorWithOptions(lw, example, reflectorStore[T]{r}, cache.ReflectorOptions{
 		Name: "upstream " + s.resource, Backoff: upstreamBackoff(), Clock: waiting,
 	})
+	if logger := klog.FromContext(ctx); !logger.V(2).Enabled() {
+		ctx = klog.NewContext(ctx, klog.New(nil))
+	}
 	reflector.RunWithContext(ctx)
 }
 

@@ -171,7 +171,7 @@ func TestOnlyAnOptionalResourceThatNeverCameIsAbsent(t *testing.T) {
 		})
 	}
 	came := &source{resource: "services", optional: true}
-	came.arrive()
+	came.arrive(t.Context())
 	came.observe(t.Context(), apierrors.NewNotFound(corev1.Resource("services"), ""))
 	if came.Absent() {
 		t.Error("a resource that was there is absent after a 404")

@@ -167,7 +167,7 @@ func (v *View) finishLocked() {
 	if !v.published && v.labels != nil && v.synced.Services && v.synced.EndpointSlices &&
 		v.synced.LocalEndpoint && v.policiesCommittedLocked() {
 		v.published = true
-		v.logger.V(2).Info("View is complete", "services", len(v.services), "endpointSlices", len(v.slices))
+		v.logger.Info("View is complete", "services", len(v.services), "endpointSlices", len(v.slices))
 		for _, s := range v.services {
 			v.reselectLocked(s)
 		}

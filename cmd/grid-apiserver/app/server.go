@@ -40,7 +40,7 @@ in the node's own node unit. Every other request goes to the upstream API server
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := logsapi.ValidateAndApply(o.Logs, nil); err != nil {
-				return err
+				return fmt.Errorf("--logging-format and the other log flags: %w", err)
 			}
 			cliflag.PrintFlags(cmd.Flags())
 			return run(cmd.Context(), o)

@@ -119,7 +119,7 @@ func (p *Programs) build(ctx context.Context, name string, flags []string, repor
 // cheap to repeat.
 func (p *Programs) BuildGrid(ctx context.Context, dir string) (string, error) {
 	path := filepath.Join(dir, "grid-apiserver")
-	_, err := goCommand(ctx, p.repository(), "build", "-buildvcs=false", "-o", path, "./cmd/grid-apiserver")
+	_, err := goCommand(ctx, p.repository(), "build", "-buildvcs=false", "-ldflags", "-X k8s.io/component-base/version.gitVersion=v0.0.0-lab", "-o", path, "./cmd/grid-apiserver")
 	return path, err
 }
 

@@ -122,6 +122,12 @@ func (c Completed) Validate() error {
 		}
 	}
 	errs = append(errs, c.SecureServing.Validate()...)
+	if _, err := cliflag.TLSVersion(c.SecureServing.MinTLSVersion); err != nil {
+		errs = append(errs, fmt.Errorf("--tls-min-version: %w", err))
+	}
+	if _, err := cliflag.TLSCipherSuites(c.SecureServing.CipherSuites); err != nil {
+		errs = append(errs, fmt.Errorf("--tls-cipher-suites: %w", err))
+	}
 	if cert := c.SecureServing.ServerCert.CertKey; (cert.CertFile == "") != (cert.KeyFile == "") {
 		errs = append(errs, errors.New("--tls-cert-file and --tls-private-key-file: give both or neither"))
 	}
@@ -145,7 +151,7 @@ func (c Completed) Config(_ context.Context) (*server.Config, error) {
 		if strings.HasPrefix(err.Error(), "failed to create listener") {
 			return nil, fmt.Errorf("--bind-address, --secure-port: %w", err)
 		}
-		return nil, fmt.Errorf("--tls-*: %w", err)
+		return nil, fmt.Errorf("--tls-cert-file, --tls-private-key-file, --tls-sni-cert-key: %w", err)
 	}
 	config.SecureServing = serving
 	return config, nil

@@ -61,6 +61,10 @@ Move node2 to the unit of node0, and try the Service again:
   kc label node node2 zone1=nodeunit1 --overwrite
 Open the Service to everyone:
   kc annotate svc {{ .Service.Name }} topologyKeys-
+Close it again:
+  kc annotate svc {{ .Service.Name }} 'topologyKeys=["zone1"]'
 
+What node0 waits for, or that it is ready: k0 get --raw '/readyz?verbose'
 Logs: {{ .Logs }}
+End the lab: make lab-down
 `))
