@@ -7,12 +7,14 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/request"
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	genericfilters "k8s.io/apiserver/pkg/server/filters"
+	"k8s.io/klog/v2"
 
 	"github.com/grid-apiserver/grid-apiserver/pkg/auth"
 	"github.com/grid-apiserver/grid-apiserver/pkg/proxy"
@@ -42,7 +44,7 @@ func (c *chain) build(apiHandler http.Handler, config *genericapiserver.Config) 
 
 	local := c.gate.wrap(apiHandler, negotiated)
 	local = auth.WithAuthorization(local, c.authorizer, negotiated)
-	local = genericfilters.WithMaxInFlightLimit(local, config.MaxRequestsInFlight, config.MaxMutatingRequestsInFlight, config.LongRunningFunc)
+	local = withLimits(local, config)
 	local = auth.WithImpersonation(local, c.authorizer, negotiated)
 	local = auth.WithAuthentication(local, c.authenticator, negotiated)
 	// Warnings are written by the handlers and must not race with a timeout.
@@ -52,6 +54,7 @@ func (c *chain) build(apiHandler http.Handler, config *genericapiserver.Config) 
 	local = genericfilters.WithWaitGroup(local, config.LongRunningFunc, config.NonLongRunningRequestWaitGroup)
 	local = genericfilters.WithWatchTerminationDuringShutdown(local, shutdownSignal{config.ShutdownInitiatedNotify()}, config.WatchRequestWaitGroup)
 	local = genericapifilters.WithCacheControl(local)
+	local = withWriteDeadline(local, config)
 
 	handler := proxy.NewRouter(local, withStop(c.stopping, c.closed, c.upstream), c.nodeName, c.served)
 	handler = genericfilters.WithHTTPLogging(handler)
@@ -61,6 +64,62 @@ func (c *chain) build(apiHandler http.Handler, config *genericapiserver.Config) 
 	handler = genericfilters.WithPanicRecovery(handler, config.RequestInfoResolver)
 	return genericapifilters.WithAuditInit(handler)
 }
+
+// localIdentitySlots is how many requests of the local identity may be in flight.
+// kube-proxy and the kubectl of an operator use a few.
+const localIdentitySlots = 50
+
+// withLimits bounds the requests in flight. The local identity has slots of its
+// own: whoever holds the others, with answers that are not read for example,
+// must not keep kube-proxy from the view. Health checks are not counted: a
+// kubelet would restart a server that refuses them because it is busy.
+func withLimits(next http.Handler, config *genericapiserver.Config) http.Handler {
+	limit := func(slots int) http.Handler {
+		return genericfilters.WithMaxInFlightLimit(next, slots, slots, config.LongRunningFunc)
+	}
+	everybody, localIdentity := limit(config.MaxRequestsInFlight), limit(localIdentitySlots)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, _ := request.UserFrom(r.Context())
+		info, _ := request.RequestInfoFrom(r.Context())
+		switch {
+		case info != nil && !info.IsResourceRequest && info.Path != "/metrics":
+			next.ServeHTTP(w, r)
+		case user != nil && auth.IsLocalIdentity(user):
+			localIdentity.ServeHTTP(w, r)
+		default:
+			everybody.ServeHTTP(w, r)
+		}
+	})
+}
+
+// withWriteDeadline ends answers that the client does not read: a handler that is
+// blocked in a write holds its slot, and the timeout filter cannot end it.
+func withWriteDeadline(next http.Handler, config *genericapiserver.Config) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		info, _ := request.RequestInfoFrom(r.Context())
+		if info == nil || config.LongRunningFunc(r, info) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		timeout := config.RequestTimeout
+		if !info.IsResourceRequest {
+			// Health and metrics are short.
+			timeout = healthWriteTimeout
+		}
+		controller := http.NewResponseController(w)
+		if err := controller.SetWriteDeadline(time.Now().Add(timeout)); err != nil {
+			klog.FromContext(r.Context()).V(4).Info("Cannot bound the time of an answer", "err", err)
+		}
+		next.ServeHTTP(w, r)
+		// The connection of HTTP/1.1 goes on with other requests. What is still
+		// buffered is small.
+		_ = controller.SetWriteDeadline(time.Time{})
+	})
+}
+
+// healthWriteTimeout bounds how long the answer to a health check or a request
+// for metrics takes to be read.
+const healthWriteTimeout = 10 * time.Second
 
 // withStop ends the proxied streams when the server stops; nothing else would.
 // Requests that are soon over get the time that connections get to close.

@@ -19,6 +19,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime/debug"
+	"syscall"
 	"time"
 
 	"go.etcd.io/bbolt"
@@ -37,6 +38,7 @@ const (
 var (
 	bucketName       = []byte("v1")
 	revisionFloorKey = []byte("revisionFloor")
+	probeKey         = []byte("probe")
 	requestedPrefix  = "requested/"
 	nodeLabelsPrefix = "nodeLabels/"
 )
@@ -55,7 +57,7 @@ type State struct {
 // one, so that repeated damage does not fill the disk) and a new one is begun.
 func Open(ctx context.Context, dir string) (*State, error) {
 	path := filepath.Join(dir, fileName)
-	db, err := open(path)
+	db, err := open(path, nil)
 	if err != nil {
 		if !errors.Is(err, errDamaged) {
 			return nil, err
@@ -65,7 +67,7 @@ func Open(ctx context.Context, dir string) (*State, error) {
 		if err := os.Rename(path, aside); err != nil {
 			return nil, fmt.Errorf("set the damaged state file aside: %w", err)
 		}
-		if db, err = open(path); err != nil {
+		if db, err = open(path, nil); err != nil {
 			return nil, err
 		}
 	}
@@ -81,7 +83,10 @@ var errDamaged = errors.New("damaged")
 // reading past the end of a file that was cut is a memory fault, since the
 // file is mapped. bbolt's own Check would do both in another goroutine, where
 // nobody can recover.
-func open(path string) (db *bbolt.DB, err error) {
+//
+// A file on a file system that has become read-only, as flash does when it
+// wears out, is opened to be read. openFile is os.OpenFile if nil.
+func open(path string, openFile func(string, int, os.FileMode) (*os.File, error)) (db *bbolt.DB, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
 		if r := recover(); r != nil {
@@ -93,7 +98,12 @@ func open(path string) (db *bbolt.DB, err error) {
 			db = nil
 		}
 	}()
-	db, err = bbolt.Open(path, 0o600, &bbolt.Options{Timeout: lockTimeout, FreelistType: bbolt.FreelistMapType})
+	options := &bbolt.Options{Timeout: lockTimeout, FreelistType: bbolt.FreelistMapType, OpenFile: openFile}
+	db, err = bbolt.Open(path, 0o600, options)
+	if errors.Is(err, syscall.EROFS) {
+		options.ReadOnly = true
+		db, err = bbolt.Open(path, 0o600, options)
+	}
 	if errors.Is(err, bbolterrors.ErrTimeout) {
 		return nil, fmt.Errorf("open state file %s: %w", path, ErrInUse)
 	}
@@ -104,6 +114,14 @@ func open(path string) (db *bbolt.DB, err error) {
 		}
 		// Neither the file system nor the lock: the contents.
 		return nil, fmt.Errorf("open state file %s: %w: %w", path, errDamaged, err)
+	}
+	if db.IsReadOnly() {
+		return db, db.View(func(tx *bbolt.Tx) error {
+			if tx.Bucket(bucketName) == nil {
+				return fmt.Errorf("state file %s is empty and the file system is read-only", path)
+			}
+			return nil
+		})
 	}
 	err = db.Update(func(tx *bbolt.Tx) error {
 		info, err := os.Stat(path)
@@ -119,6 +137,19 @@ func open(path string) (db *bbolt.DB, err error) {
 		}
 		return bucket.ForEach(func(_, _ []byte) error { return nil })
 	})
+	// Writing uses pages that reading does not: the free ones, those that the
+	// first write frees, and the other meta page.
+	for i := byte(0); i < 3 && err == nil; i++ {
+		err = db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketName).Put(probeKey, []byte{i}) })
+	}
+	switch {
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		// What is there can be read; the writes to come will say that they fail.
+		return db, nil
+	case err != nil && !errors.Is(err, errDamaged):
+		// The file could be opened and locked: it is the contents.
+		return db, fmt.Errorf("state file %s: %w: %w", path, errDamaged, err)
+	}
 	return db, err
 }
 
@@ -180,8 +211,9 @@ func (s *State) SetRequested(resource string) error {
 	return s.write([]byte(requestedPrefix+resource), []byte{1})
 }
 
-func (s *State) read(key []byte, fn func(value []byte) error) error {
-	err := s.db.View(func(tx *bbolt.Tx) error {
+func (s *State) read(key []byte, fn func(value []byte) error) (err error) {
+	defer recovered(&err)()
+	err = s.db.View(func(tx *bbolt.Tx) error {
 		if value := tx.Bucket(bucketName).Get(key); value != nil {
 			return fn(value)
 		}
@@ -193,10 +225,24 @@ func (s *State) read(key []byte, fn func(value []byte) error) error {
 	return nil
 }
 
-func (s *State) write(key, value []byte) error {
-	err := s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketName).Put(key, value) })
+func (s *State) write(key, value []byte) (err error) {
+	defer recovered(&err)()
+	err = s.db.Update(func(tx *bbolt.Tx) error { return tx.Bucket(bucketName).Put(key, value) })
 	if err != nil {
 		return fmt.Errorf("write %q to the state file: %w", key, err)
 	}
 	return nil
+}
+
+// recovered returns what is to be deferred so that damage found by bbolt, which
+// it reports by a panic or by a fault of the mapped memory, becomes an error:
+// what is kept here is no reason to stop serving.
+func recovered(err *error) func() {
+	before := debug.SetPanicOnFault(true)
+	return func() {
+		debug.SetPanicOnFault(before)
+		if r := recover(); r != nil {
+			*err = fmt.Errorf("state file: %w: %v", errDamaged, r)
+		}
+	}
 }

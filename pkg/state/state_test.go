@@ -8,7 +8,10 @@ import (
 	"math/rand"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 )
@@ -126,6 +129,85 @@ func TestDamagedFileIsSetAside(t *testing.T) {
 				t.Errorf("writing to the new file: %v", err)
 			}
 		})
+	}
+}
+
+func TestFlippedBitsNeverStopAStartOrAWrite(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	s := mustOpen(t, dir)
+	for i := range uint64(20) {
+		if err := s.SetRevisionFloor(i); err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, s)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	seed := time.Now().UnixNano()
+	t.Logf("seed %d", seed)
+	random := rand.New(rand.NewSource(seed))
+	// The headers of the pages, bit by bit, and bits anywhere.
+	var flips [][]int
+	for page := 0; page < len(whole); page += os.Getpagesize() {
+		for bit := range 16 * 8 {
+			flips = append(flips, []int{page*8 + bit})
+		}
+	}
+	for range 100 {
+		var bits []int
+		for range 20 {
+			bits = append(bits, random.Intn(len(whole)*8))
+		}
+		flips = append(flips, bits)
+	}
+	for _, bits := range flips {
+		content := slices.Clone(whole)
+		for _, bit := range bits {
+			content[bit/8] ^= 1 << (bit % 8)
+		}
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s, err := Open(t.Context(), dir)
+		if err != nil {
+			t.Fatalf("bits %v: %v", bits, err)
+		}
+		for i := range uint64(4) {
+			// It may fail, but not take the process with it.
+			_ = s.SetRevisionFloor(100 + i)
+			_ = s.SetNodeLabels("n1", map[string]string{"zone1": "a"})
+		}
+		_, _ = s.RevisionFloor()
+		_ = s.Close()
+	}
+}
+
+func TestReadOnlyFileSystemIsReadFrom(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir)
+	if err := s.SetNodeLabels("n1", map[string]string{"zone1": "a"}); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, s)
+	db, err := open(filepath.Join(dir, fileName), func(path string, flag int, mode os.FileMode) (*os.File, error) {
+		if flag&os.O_RDWR != 0 {
+			return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EROFS}
+		}
+		return os.OpenFile(path, flag, mode)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = &State{db: db}
+	defer mustClose(t, s)
+	if labels, found, err := s.NodeLabels("n1"); err != nil || !found || labels["zone1"] != "a" {
+		t.Errorf("labels %v, found %t, %v", labels, found, err)
+	}
+	if err := s.SetRevisionFloor(1); err == nil {
+		t.Error("writing succeeds")
 	}
 }
 

@@ -41,13 +41,15 @@ func (f *Feed) seenOwnNode(ctx context.Context, node *corev1.Node) {
 	if f.labels != nil && maps.Equal(f.labels, node.Labels) {
 		return
 	}
-	f.labels = maps.Clone(node.Labels)
-	if f.labels == nil {
-		f.labels = map[string]string{}
+	labels := maps.Clone(node.Labels)
+	if labels == nil {
+		labels = map[string]string{}
 	}
-	if err := f.cfg.Memory.SetNodeLabels(f.cfg.NodeName, f.labels); err != nil {
-		klog.FromContext(ctx).Error(err, "Cannot record the labels of the own Node")
+	if err := f.cfg.Memory.SetNodeLabels(f.cfg.NodeName, labels); err != nil {
+		klog.FromContext(ctx).Error(err, "Cannot record the labels of the own Node, trying again at its next change")
+		return
 	}
+	f.labels = labels
 }
 
 // recallOwnNode goes on with the labels of an earlier process if upstream does

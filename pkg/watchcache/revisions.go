@@ -17,6 +17,10 @@ import (
 // block lasts minutes and costs one write to the disk.
 const revisionBlock = 1 << 20
 
+// retryBlock is after how many revisions a reservation that failed is tried
+// again: not at every change, since the disk is in trouble.
+const retryBlock = 1 << 10
+
 // FloorStore persists the floor of the view's revisions.
 type FloorStore interface {
 	RevisionFloor() (uint64, error)
@@ -62,9 +66,11 @@ func (r *Revisions) Reserve(upTo uint64) {
 	if upTo < r.reserved {
 		return
 	}
-	r.reserved = upTo + revisionBlock
-	if err := r.store.SetRevisionFloor(r.reserved); err != nil {
-		r.logger.Error(fmt.Errorf("reserve revisions up to %d: %w", r.reserved, err),
+	block := upTo + revisionBlock
+	if err := r.store.SetRevisionFloor(block); err != nil {
+		r.logger.Error(fmt.Errorf("reserve revisions up to %d: %w", block, err),
 			"Cannot persist the floor of the view's revisions, relying on the wall clock")
+		block = upTo + retryBlock
 	}
+	r.reserved = block
 }

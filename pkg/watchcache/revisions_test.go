@@ -70,14 +70,33 @@ func TestBrokenFloorDoesNotKeepFromServing(t *testing.T) {
 	r.Reserve(r.Start() + 2*revisionBlock)
 }
 
+func TestReservationThatFailedIsRepeatedSoon(t *testing.T) {
+	store := &countingFloor{}
+	r := NewRevisions(t.Context(), store, time.Now())
+	store.err, store.writes = errors.New("no space left"), 0
+	next := store.floor
+	r.Reserve(next)
+	store.err = nil
+	for i := range uint64(2 * retryBlock) {
+		r.Reserve(next + i)
+	}
+	if store.writes != 2 || store.floor <= next+2*retryBlock {
+		t.Errorf("%d writes, the floor is %d after %d was handed out", store.writes, store.floor, next+2*retryBlock)
+	}
+}
+
 // countingFloor counts its writes.
 type countingFloor struct {
 	memoryFloor
 	writes int
+	err    error // of all writes
 }
 
 func (c *countingFloor) SetRevisionFloor(floor uint64) error {
 	c.writes++
+	if c.err != nil {
+		return c.err
+	}
 	return c.memoryFloor.SetRevisionFloor(floor)
 }
 

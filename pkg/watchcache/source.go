@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
@@ -131,6 +132,7 @@ type source struct {
 	arrived bool
 	absent  bool
 	failing bool // was reported
+	refused bool // an attempt was, since the last list
 }
 
 // Err returns the error of the last attempt; nil after one that succeeded.
@@ -152,7 +154,7 @@ func (s *source) Absent() bool {
 func (s *source) arrive(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.arrived, s.err = true, nil
+	s.arrived, s.err, s.refused = true, nil, false
 	s.reportLocked(klog.FromContext(ctx), nil)
 }
 
@@ -164,6 +166,7 @@ func (s *source) observe(ctx context.Context, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
+	s.refused = s.refused || utilnet.IsConnectionRefused(err)
 	if s.optional && !s.arrived && apierrors.IsNotFound(err) {
 		s.absent = true
 		return true
@@ -210,7 +213,9 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			w, err := func() (watch.Interface, error) {
-				if err := checkResume(ctx, client, restrict(options)); err != nil {
+				if err := s.checkResume(options, func(limited metav1.ListOptions) (runtime.Object, error) {
+					return client.List(ctx, restrict(limited))
+				}); err != nil {
 					return nil, err
 				}
 				return client.Watch(ctx, restrict(options))
@@ -237,27 +242,34 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 	reflector.RunWithContext(ctx)
 }
 
-// checkResume returns an error of an expired resourceVersion if a watch is to go
-// on from a revision that upstream has not come to: its etcd was restored from a
-// backup. The API server would answer such a watch with silence until it has,
-// and then go on as if nothing had been before; the reflector lists anew. An
-// upstream that has passed the revision again by now cannot be told from one
-// that was never restored.
-func checkResume[L runtime.Object](ctx context.Context, client lister[L], options metav1.ListOptions) error {
+// checkResume returns an error of an expired resourceVersion, after which the
+// reflector lists anew, if a watch cannot go on from where it was because
+// upstream's etcd may have been restored from a backup. The API server would
+// answer a watch from a revision that it has not come to with silence until it
+// has, and then go on as if nothing had been before. One that has passed the
+// revision meanwhile would not even be silent; but it was down for that, and
+// refused connections. After every other failure the reflector lists by itself.
+func (s *source) checkResume(options metav1.ListOptions, list func(metav1.ListOptions) (runtime.Object, error)) error {
 	from, err := strconv.ParseUint(options.ResourceVersion, 10, 64)
 	if err != nil || from == 0 || options.SendInitialEvents != nil {
 		return nil //nolint:nilerr // it does not go on from a revision
 	}
-	list, err := client.List(ctx, metav1.ListOptions{LabelSelector: options.LabelSelector, FieldSelector: options.FieldSelector, Limit: 1})
+	first, err := list(metav1.ListOptions{Limit: 1})
 	if err != nil {
 		return err
 	}
-	accessor, err := meta.ListAccessor(list)
+	accessor, err := meta.ListAccessor(first)
 	if err != nil {
 		return err
 	}
 	if current, err := strconv.ParseUint(accessor.GetResourceVersion(), 10, 64); err == nil && current < from {
 		return apierrors.NewResourceExpired(fmt.Sprintf("upstream is at revision %d, before %d", current, from))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused {
+		s.refused = false
+		return apierrors.NewResourceExpired("upstream was down and may have been restored")
 	}
 	return nil
 }

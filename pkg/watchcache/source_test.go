@@ -127,6 +127,23 @@ func TestUpstreamWhoseRevisionsWentBackIsListedAnew(t *testing.T) {
 	})
 }
 
+func TestUpstreamThatWasDownIsListedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := func() (*corev1.ServiceList, error) { return nil, syscall.ECONNREFUSED }
+		// It was restored, and has passed the old revision before it is heard of.
+		s := &script{
+			lists: []func() (*corev1.ServiceList, error){
+				servicesAt("167", "a", "b"), servicesAt("167", "a"), refused, refused, servicesAt("300", "b"), servicesAt("301", "b", "c"),
+			},
+			watches: []func(metav1.ListOptions) (watch.Interface, error){lastsFor(time.Minute), forever},
+		}
+		listed := s.followed(t, &source{resource: "services"}, 5*time.Minute)
+		if diff := cmp.Diff([][]string{{"a", "b"}, {"b", "c"}}, listed); diff != "" {
+			t.Errorf("lists (-want +got):\n%s\nasked: %v", diff, s.asked)
+		}
+	})
+}
+
 func TestUpstreamThatGoesOnIsNotListedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{
