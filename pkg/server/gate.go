@@ -26,8 +26,8 @@ const (
 	// notReadyRetrySeconds is told to clients that come too early.
 	notReadyRetrySeconds = 1
 	// firstEndpointsTimeout bounds how long the first requests for Endpoints
-	// wait for them to be read from upstream. kubectl gives up after 32 s, an
-	// informer comes again.
+	// wait for them to be read from upstream. Whoever is told to come again
+	// after that does.
 	firstEndpointsTimeout = 10 * time.Second
 	gateInterval          = 20 * time.Millisecond
 )

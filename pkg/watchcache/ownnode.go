@@ -35,9 +35,6 @@ func (f *Feed) followOwnNode(ctx context.Context) {
 
 func (f *Feed) seenOwnNode(ctx context.Context, node *corev1.Node) {
 	f.cfg.View.SetOwnLabels(node.Labels)
-	f.mu.Lock()
-	f.ownNode = true
-	f.mu.Unlock()
 	if f.labels != nil && maps.Equal(f.labels, node.Labels) {
 		return
 	}
@@ -55,13 +52,10 @@ func (f *Feed) seenOwnNode(ctx context.Context, node *corev1.Node) {
 // recallOwnNode goes on with the labels of an earlier process if upstream does
 // not have the own Node.
 func (f *Feed) recallOwnNode(ctx context.Context) {
-	f.mu.Lock()
-	known := f.ownNode
-	f.mu.Unlock()
-	logger := klog.FromContext(ctx)
-	if known {
+	if f.cfg.View.Synced().OwnNode {
 		return
 	}
+	logger := klog.FromContext(ctx)
 	labels, found, err := f.cfg.Memory.NodeLabels(f.cfg.NodeName)
 	switch {
 	case err != nil:
@@ -71,8 +65,5 @@ func (f *Feed) recallOwnNode(ctx context.Context) {
 	default:
 		logger.Info("Upstream does not have the own Node, going on with its last labels", "node", f.cfg.NodeName)
 		f.cfg.View.SetOwnLabels(labels)
-		f.mu.Lock()
-		f.ownNode = true
-		f.mu.Unlock()
 	}
 }

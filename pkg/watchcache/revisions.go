@@ -12,9 +12,9 @@ import (
 	"k8s.io/klog/v2"
 )
 
-// revisionBlock is how many revisions are reserved on disk at a time. The
-// highest rate seen is that of a label flip of 5,000 slices every second, so a
-// block lasts minutes and costs one write to the disk.
+// revisionBlock is how many revisions are reserved on disk at a time, with one
+// write. At 5,000 changes a second, a label flip of a large site every second,
+// a block would last three minutes; at usual rates it lasts for months.
 const revisionBlock = 1 << 20
 
 // retryBlock is after how many revisions a reservation that failed is tried

@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
@@ -132,7 +131,6 @@ type source struct {
 	arrived bool
 	absent  bool
 	failing bool // was reported
-	refused bool // an attempt was, since the last list
 }
 
 // Err returns the error of the last attempt; nil after one that succeeded.
@@ -154,7 +152,7 @@ func (s *source) Absent() bool {
 func (s *source) arrive(ctx context.Context) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.arrived, s.err, s.refused = true, nil, false
+	s.arrived, s.err = true, nil
 	s.reportLocked(klog.FromContext(ctx), nil)
 }
 
@@ -166,7 +164,6 @@ func (s *source) observe(ctx context.Context, err error) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
-	s.refused = s.refused || utilnet.IsConnectionRefused(err)
 	if s.optional && !s.arrived && apierrors.IsNotFound(err) {
 		s.absent = true
 		return true
@@ -199,6 +196,10 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 		return options
 	}
 	waiting := stoppableClock{ctx: ctx}
+	// refused: upstream refused a connection since the last list. It belongs to
+	// this watch, not to the source, which watches of several domains share. All
+	// of it is used by the goroutine of the reflector alone.
+	refused := false
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := client.List(ctx, restrict(options))
@@ -213,13 +214,14 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 		},
 		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
 			w, err := func() (watch.Interface, error) {
-				if err := s.checkResume(options, func(limited metav1.ListOptions) (runtime.Object, error) {
+				if err := checkResume(options, refused, func(limited metav1.ListOptions) (runtime.Object, error) {
 					return client.List(ctx, restrict(limited))
 				}); err != nil {
 					return nil, err
 				}
 				return client.Watch(ctx, restrict(options))
 			}()
+			refused = refused || utilnet.IsConnectionRefused(err)
 			// A WatchList of an upstream that does not answer looks like one
 			// without events. Only what arrives shows that it works.
 			if err != nil || options.SendInitialEvents == nil {
@@ -230,6 +232,7 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 	}, client)
 	replace := r.replace
 	r.replace = func(all []T, resourceVersion string) {
+		refused = false
 		s.arrive(ctx)
 		replace(all, resourceVersion)
 	}
@@ -249,7 +252,7 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 // has, and then go on as if nothing had been before. One that has passed the
 // revision meanwhile would not even be silent; but it was down for that, and
 // refused connections. After every other failure the reflector lists by itself.
-func (s *source) checkResume(options metav1.ListOptions, list func(metav1.ListOptions) (runtime.Object, error)) error {
+func checkResume(options metav1.ListOptions, refused bool, list func(metav1.ListOptions) (runtime.Object, error)) error {
 	from, err := strconv.ParseUint(options.ResourceVersion, 10, 64)
 	if err != nil || from == 0 || options.SendInitialEvents != nil {
 		return nil //nolint:nilerr // it does not go on from a revision
@@ -265,16 +268,8 @@ func (s *source) checkResume(options metav1.ListOptions, list func(metav1.ListOp
 	if current, err := strconv.ParseUint(accessor.GetResourceVersion(), 10, 64); err == nil && current < from {
 		return apierrors.NewResourceExpired(fmt.Sprintf("upstream is at revision %d, before %d", current, from))
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.refused {
-		s.refused = false
+	if refused {
 		return apierrors.NewResourceExpired("upstream was down and may have been restored")
 	}
 	return nil
-}
-
-// objectName returns the name of a namespaced object.
-func objectName(obj metav1.Object) types.NamespacedName {
-	return types.NamespacedName{Namespace: obj.GetNamespace(), Name: obj.GetName()}
 }

@@ -144,6 +144,26 @@ func TestUpstreamThatWasDownIsListedAnew(t *testing.T) {
 	})
 }
 
+func TestWatchesThatShareASourceAreEachListedAnew(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		refused := func() (*corev1.ServiceList, error) { return nil, syscall.ECONNREFUSED }
+		shared := &source{resource: "node domains"}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				s := &script{
+					lists:   []func() (*corev1.ServiceList, error){servicesAt("167", "a"), servicesAt("167", "a"), refused, servicesAt("300", "b")},
+					watches: []func(metav1.ListOptions) (watch.Interface, error){lastsFor(time.Minute), forever},
+				}
+				if diff := cmp.Diff([][]string{{"a"}, {"b"}}, s.followed(t, shared, 5*time.Minute)); diff != "" {
+					t.Errorf("lists (-want +got):\n%s\nasked: %v", diff, s.asked)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
 func TestUpstreamThatGoesOnIsNotListedAnew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := &script{

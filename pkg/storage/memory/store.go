@@ -22,7 +22,7 @@ import (
 )
 
 const (
-	// defaultHistoryLimit is the number of changes kept. A label flip of the largest site that is measured rewrites 4,000
+	// defaultHistoryLimit is the number of changes kept. A label flip of a large site rewrites some 4,000
 	// slices; twice that, and some room, lets a watch that is one flip behind go on. See also Store.historyLimitLocked.
 	defaultHistoryLimit = 10_000
 	// defaultHistoryAge is how long a change is kept. Kubernetes compacts its etcd every five minutes, so that is the
