@@ -4,6 +4,7 @@
 package watchcache
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -11,7 +12,6 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/api/equality"
-	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/klog/v2"
@@ -120,11 +120,7 @@ func (m *Mirror) differenceLocked(objects map[string]object, revision uint64) ([
 		if old, ok := m.objects[name]; ok && equality.Semantic.DeepEqual(old, obj) {
 			continue
 		}
-		rv, err := meta.NewAccessor().ResourceVersion(obj)
-		if err != nil {
-			return nil, false
-		}
-		at, err := strconv.ParseUint(rv, 10, 64)
+		at, err := strconv.ParseUint(obj.GetResourceVersion(), 10, 64)
 		if err != nil || at <= current || at > revision || used[at] {
 			return nil, false
 		}
@@ -145,12 +141,7 @@ func (m *Mirror) differenceLocked(objects map[string]object, revision uint64) ([
 		changes = append(changes, memory.Change{Key: m.key(name), Revision: free})
 		free--
 	}
-	slices.SortFunc(changes, func(a, b memory.Change) int {
-		if a.Revision < b.Revision {
-			return -1
-		}
-		return 1
-	})
+	slices.SortFunc(changes, func(a, b memory.Change) int { return cmp.Compare(a.Revision, b.Revision) })
 	return changes, revision >= current
 }
 
