@@ -4,16 +4,20 @@
 package state
 
 import (
+	"bytes"
 	"errors"
 	"math/rand"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"go.etcd.io/bbolt"
 )
 
 func mustOpen(t *testing.T, dir string) *State {
@@ -76,9 +80,31 @@ func TestSecondOpenIsRefusedWhileInUse(t *testing.T) {
 	dir := t.TempDir()
 	s := mustOpen(t, dir)
 	defer mustClose(t, s)
-	if _, err := Open(t.Context(), dir); !errors.Is(err, ErrInUse) {
-		t.Errorf("second Open: %v; want ErrInUse", err)
+	synctest.Test(t, func(t *testing.T) {
+		before := time.Now()
+		if _, err := Open(t.Context(), dir); !errors.Is(err, ErrInUse) {
+			t.Errorf("second Open: %v; want ErrInUse", err)
+		}
+		if waited := time.Since(before); waited != lockTimeout {
+			t.Errorf("it is refused after %v, not %v", waited, lockTimeout)
+		}
+	})
+}
+
+func TestOpenWaitsForAnotherToClose(t *testing.T) {
+	dir := t.TempDir()
+	s := mustOpen(t, dir)
+	if err := s.SetRevisionFloor(7); err != nil {
+		t.Fatal(err)
 	}
+	synctest.Test(t, func(t *testing.T) {
+		time.AfterFunc(lockTimeout/2, func() { mustClose(t, s) })
+		s := mustOpen(t, dir)
+		defer mustClose(t, s)
+		if floor, err := s.RevisionFloor(); err != nil || floor != 7 {
+			t.Errorf("RevisionFloor = %d, %v; want 7", floor, err)
+		}
+	})
 }
 
 func TestDamagedFileIsSetAside(t *testing.T) {
@@ -175,13 +201,79 @@ func TestFlippedBitsNeverStopAStartOrAWrite(t *testing.T) {
 		if err != nil {
 			t.Fatalf("bits %v: %v", bits, err)
 		}
+		s.db.NoSync = true
 		for i := range uint64(4) {
-			// It may fail, but not take the process with it.
-			_ = s.SetRevisionFloor(100 + i)
-			_ = s.SetNodeLabels("n1", map[string]string{"zone1": "a"})
+			if err := s.SetRevisionFloor(100 + i); err != nil {
+				t.Errorf("bits %v: %v", bits, err)
+			}
+			if err := s.SetNodeLabels("n1", map[string]string{"zone1": "a"}); err != nil {
+				t.Errorf("bits %v: %v", bits, err)
+			}
 		}
-		_, _ = s.RevisionFloor()
-		_ = s.Close()
+		if floor, err := s.RevisionFloor(); err != nil || floor != 103 {
+			t.Errorf("bits %v: RevisionFloor = %d, %v; want 103", bits, floor, err)
+		}
+		mustClose(t, s)
+	}
+}
+
+func TestFlippedBitInAValueIsAnErrorOfItsReader(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, fileName)
+	s := mustOpen(t, dir)
+	for _, err := range []error{s.SetRevisionFloor(7), s.SetNodeLabels("n1", map[string]string{"zone1": "lost"}), s.SetRequested("endpoints")} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mustClose(t, s)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Copies in pages that are free by now change with it.
+	if err := os.WriteFile(path, bytes.ReplaceAll(content, []byte("lost"), []byte("lose")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	s = mustOpen(t, dir)
+	defer mustClose(t, s)
+	if labels, found, err := s.NodeLabels("n1"); err == nil || found || !strings.Contains(err.Error(), "nodeLabels/n1") {
+		t.Errorf("NodeLabels = %v, found %t, %v; want an error with the key", labels, found, err)
+	}
+	if floor, err := s.RevisionFloor(); err != nil || floor != 7 {
+		t.Errorf("RevisionFloor = %d, %v; want 7", floor, err)
+	}
+	if err := s.SetNodeLabels("n1", nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, found, err := s.NodeLabels("n1"); err != nil || !found {
+		t.Errorf("NodeLabels after a write: found %t, %v", found, err)
+	}
+}
+
+func TestFileCutWhileOpenStopsNobody(t *testing.T) {
+	// bbolt finds the meta pages gone before it has a transaction, the others during it.
+	for name, size := range map[string]int{"all": 0, "all but the meta pages": 2 * os.Getpagesize()} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			s := mustOpen(t, dir)
+			if err := s.SetRevisionFloor(7); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Truncate(filepath.Join(dir, fileName), int64(size)); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := s.RevisionFloor(); !errors.Is(err, errDamaged) {
+				t.Errorf("RevisionFloor: %v; want an error of damage", err)
+			}
+			if err := s.SetRevisionFloor(8); !errors.Is(err, errDamaged) {
+				t.Errorf("SetRevisionFloor: %v; want an error of damage", err)
+			}
+			if err := s.Close(); !errors.Is(err, errDamaged) {
+				t.Errorf("Close: %v; want an error of damage", err)
+			}
+		})
 	}
 }
 
@@ -192,12 +284,12 @@ func TestReadOnlyFileSystemIsReadFrom(t *testing.T) {
 		t.Fatal(err)
 	}
 	mustClose(t, s)
-	db, err := open(filepath.Join(dir, fileName), func(path string, flag int, mode os.FileMode) (*os.File, error) {
+	db, err := open(t.Context(), filepath.Join(dir, fileName), bbolt.Options{OpenFile: func(path string, flag int, mode os.FileMode) (*os.File, error) {
 		if flag&os.O_RDWR != 0 {
 			return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EROFS}
 		}
 		return os.OpenFile(path, flag, mode)
-	})
+	}})
 	if err != nil {
 		t.Fatal(err)
 	}
