@@ -20,9 +20,9 @@ func (w watched) nothingElse(t *testing.T, u *upstream, step string) {
 	t.Helper()
 	marker := "marker-" + step
 	u.put(t, service(marker, noPolicy), slice(marker, ""), endpoints(marker))
-	w.services.want(soon, "ADDED "+marker)
-	w.slices.want(soon, "ADDED "+marker+"[]")
-	w.endpoints.want(soon, "ADDED "+marker+"[]")
+	w.services.want(patience, "ADDED "+marker)
+	w.slices.want(patience, "ADDED "+marker+"[]")
+	w.endpoints.want(patience, "ADDED "+marker+"[]")
 }
 
 func TestOpenWatchesSeeTheAffectedObjectsOnly(t *testing.T) {

@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/google/go-cmp v0.7.0
+	github.com/grid-apiserver/grid-apiserver v0.0.0
 	go.etcd.io/etcd/server/v3 v3.7.3
 	golang.org/x/sys v0.49.0
 	k8s.io/api v0.37.2
@@ -194,6 +195,9 @@ require (
 	sigs.k8s.io/randfill v1.0.0 // indirect
 	sigs.k8s.io/structured-merge-diff/v6 v6.4.2 // indirect
 )
+
+// The rest of this checkout.
+replace github.com/grid-apiserver/grid-apiserver => ../..
 
 // k8s.io/kubernetes is not a library: it requires its staging modules at v0.0.0.
 replace (

@@ -33,6 +33,8 @@ type Cloud struct {
 	AdminKubeconfig string
 	// Kubernetes is that administrator's client. It works from the lab's own process.
 	Kubernetes kubernetes.Interface
+	// APIServer is the running kube-apiserver.
+	APIServer *Process
 
 	programs  *Programs
 	dir       string
@@ -120,6 +122,7 @@ func (c *Cloud) startAPIServer(ctx context.Context, logs string) error {
 	if err != nil {
 		return err
 	}
+	c.APIServer = p
 	if c.AdminKubeconfig, err = c.clientKubeconfig("admin", pkix.Name{CommonName: "lab-admin", Organization: []string{"system:masters"}}); err != nil {
 		return err
 	}
