@@ -15,6 +15,10 @@ LDFLAGS := -s -w -X $(VERSION_PACKAGE).gitVersion=$(VERSION) -X $(VERSION_PACKAG
 TEST_TIMEOUT ?= 15m
 E2E_TIMEOUT ?= 40m
 FUZZTIME ?= 10s
+# Of test-random: the number of interleavings, a seed to replay instead, and anything for the race detector.
+N ?= 10000
+SEED ?=
+RACE ?=
 BENCHCOUNT ?= 6
 BENCHFLAGS ?=
 E2EFLAGS ?=
@@ -22,7 +26,7 @@ RUNFLAGS ?=
 
 .PHONY: help
 help: ## Show this help.
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
 build: ## Build bin/grid-apiserver.
@@ -36,17 +40,37 @@ run: build ## Run it with RUNFLAGS, for example RUNFLAGS='--kubeconfig=... --nod
 test: ## Run all tests of the main module with the race detector. Needs Go and a C compiler.
 	CGO_ENABLED=1 go test -race -timeout $(TEST_TIMEOUT) ./...
 
+# One run of the other tests of the store takes up to a thousand times as long as one of its operations.
+.PHONY: test-random
+test-random: ## Play N (10000) random interleavings against the view and the store; SEED=<seed> replays one, RACE=1.
+	@play() { CGO_ENABLED=$(if $(RACE),1,0) go test $(if $(RACE),-race) -count 1 -timeout 2h -run "$$2" "$$1" -random=$$(($(N) / $$3 + 1)) $(if $(SEED),-seed=$(SEED)); }; \
+	play ./pkg/watchcache '^Test(ViewEqualsTheFilteredUpstream|MirrorEqualsUpstream)$$' 1; \
+	play ./pkg/storage/memory '^TestRandomOperationsMatchModel$$' 1; \
+	play ./pkg/storage/memory '^TestStoreIsLinearizable$$' 10; \
+	play ./pkg/storage/memory '^TestWatchGuarantees$$' 100; \
+	play ./pkg/storage/memory '^TestWatchGuaranteesUnderCacher$$' 1000
+
+.PHONY: test-mutants
+test-mutants: ## Plant one defect at a time, and check that the tests notice.
+	hack/mutants.sh
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (10s).
 	hack/fuzz.sh $(FUZZTIME)
 
 .PHONY: bench
-bench: ## Run the benchmarks into bin/bench.txt; BASE=<an older file> compares with it.
+bench: ## Run the benchmarks, in 15 minutes, into bin/bench.txt and bin/bench.md; BASE=<an older .txt> compares.
 	@mkdir -p bin
-	go test -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) $(BENCHFLAGS) ./... | tee bin/bench.txt
+	go test -run '^$$' -bench . -benchmem -count $(BENCHCOUNT) -timeout 1h $(BENCHFLAGS) \
+		$$(grep -rl '^func Benchmark' --include='*_test.go' cmd pkg | xargs -n1 dirname | sort -u | sed 's|^|./|') | tee bin/bench.txt
+	hack/bench-table.sh bin/bench.txt > bin/bench.md
 ifdef BASE
 	go tool -modfile=hack/tools/go.mod benchstat $(BASE) bin/bench.txt
 endif
+
+.PHONY: bench-server
+bench-server: ## Measure the whole server beside a real kube-apiserver, in five minutes. Needs root and Debian.
+	cd test/e2e && go run ./cmd/lab build && go run ./bench
 
 # The programs of the lab are built first, because that shows its progress, and so does -p 1 -v for the tests. With -p 1
 # Go also compiles one package at a time, so go vet compiles them before.

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	"k8s.io/apimachinery/pkg/util/sets"
+
+	"github.com/grid-apiserver/grid-apiserver/internal/mutant"
 )
 
 // DomainWatcher follows the Nodes that carry a label with a given value.
@@ -171,6 +173,9 @@ func (d *domain) Replace(names []string) {
 		v.keyChangedLocked(d.key)
 	case !d.members.Equal(members):
 		d.members = members
+		if mutant.StaleDomain {
+			return
+		}
 		v.keyChangedLocked(d.key)
 	}
 }

@@ -36,20 +36,25 @@ func (m *memoryFloor) SetRevisionFloor(floor uint64) error {
 	return nil
 }
 
-// fakeDomains hands the domain watches to the test, which plays upstream.
-type fakeDomains struct{ watches []*fakeWatch }
-
-type fakeWatch struct {
-	key, value string
-	sink       DomainSink
-	synced     bool
-	stopped    bool
+// storeKind is a resource and its types.
+type storeKind struct {
+	resource         string
+	newFunc, newList func() runtime.Object
 }
 
-func (f *fakeDomains) Watch(key, value string, sink DomainSink) func() {
-	w := &fakeWatch{key: key, value: value, sink: sink}
-	f.watches = append(f.watches, w)
-	return func() { w.stopped = true }
+// viewKinds are the resources of the view.
+var viewKinds = []storeKind{
+	{"services", func() runtime.Object { return &corev1.Service{} }, func() runtime.Object { return &corev1.ServiceList{} }},
+	{"endpointslices", func() runtime.Object { return &discoveryv1.EndpointSlice{} }, func() runtime.Object { return &discoveryv1.EndpointSliceList{} }},
+	{"endpoints", func() runtime.Object { return &corev1.Endpoints{} }, func() runtime.Object { return &corev1.EndpointsList{} }},
+}
+
+// newStore returns an empty store that keeps that many changes, 0 for the default.
+func (k storeKind) newStore(revision uint64, limit int) (*memory.Store, error) {
+	return memory.New(memory.Config{
+		GroupResource: schema.GroupResource{Resource: k.resource}, ResourcePrefix: "/" + k.resource,
+		NewFunc: k.newFunc, NewListFunc: k.newList, InitialRevision: revision, HistoryLimit: limit,
+	})
 }
 
 // fixture is a view with its stores.
@@ -65,22 +70,13 @@ func newFixture(t testing.TB, localEndpoint *topology.LocalEndpoint) *fixture {
 	t.Helper()
 	f := &fixture{t: t, domains: &fakeDomains{}, stores: map[string]*memory.Store{}, nodes: map[string]map[string]string{}}
 	revisions := NewRevisions(t.Context(), &memoryFloor{}, time.Now())
-	for resource, r := range map[string]struct {
-		newFunc, newListFunc func() runtime.Object
-	}{
-		"services":       {func() runtime.Object { return &corev1.Service{} }, func() runtime.Object { return &corev1.ServiceList{} }},
-		"endpoints":      {func() runtime.Object { return &corev1.Endpoints{} }, func() runtime.Object { return &corev1.EndpointsList{} }},
-		"endpointslices": {func() runtime.Object { return &discoveryv1.EndpointSlice{} }, func() runtime.Object { return &discoveryv1.EndpointSliceList{} }},
-	} {
-		store, err := memory.New(memory.Config{
-			GroupResource: schema.GroupResource{Resource: resource}, ResourcePrefix: "/" + resource,
-			NewFunc: r.newFunc, NewListFunc: r.newListFunc, InitialRevision: revisions.Start(),
-		})
+	for _, kind := range viewKinds {
+		store, err := kind.newStore(revisions.Start(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		t.Cleanup(store.Stop)
-		f.stores[resource] = store
+		f.stores[kind.resource] = store
 	}
 	f.view = NewView(t.Context(), ViewConfig{
 		NodeName: ownNode, Services: f.stores["services"], EndpointSlices: f.stores["endpointslices"], Endpoints: f.stores["endpoints"],

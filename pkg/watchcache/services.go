@@ -21,6 +21,8 @@ type service struct {
 	name types.NamespacedName
 	raw  *corev1.Service
 	view *corev1.Service
+	// shown is the raw object that view shows.
+	shown *corev1.Service
 
 	// policy is in force; wanted, if not nil, comes into force as soon as the
 	// domains of all its keys are known.
@@ -272,10 +274,16 @@ func (v *View) emitServiceLocked(s *service) {
 	case !v.published:
 	case s.raw == nil:
 		if s.view != nil {
-			s.view = nil
+			s.view, s.shown = nil, nil
 			v.servicesOut.put(s.name, memory.Change{})
 		}
-	case s.view == nil || !servicesEqual(s.view, s.raw):
+	default:
+		// It is the same object where only the decision for it was made anew.
+		same := s.view != nil && (s.shown == s.raw || servicesEqual(s.view, s.raw))
+		s.shown = s.raw
+		if same {
+			return
+		}
 		view := *s.raw
 		s.view = &view
 		v.servicesOut.put(s.name, memory.Change{Object: &view})

@@ -7,6 +7,7 @@ import (
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/grid-apiserver/grid-apiserver/internal/mutant"
 	"github.com/grid-apiserver/grid-apiserver/pkg/storage/memory"
 	"github.com/grid-apiserver/grid-apiserver/pkg/topology"
 )
@@ -15,6 +16,9 @@ import (
 type slice struct {
 	raw  *discoveryv1.EndpointSlice
 	view *discoveryv1.EndpointSlice
+	// shown is the raw object that view shows: what is not selected from need
+	// not be compared again as long as it is the same.
+	shown *discoveryv1.EndpointSlice
 	// service is the entry of the Service named in the label; nil without one.
 	service *service
 	touched bool
@@ -49,6 +53,10 @@ func (v *View) ReplaceEndpointSlices(all []*discoveryv1.EndpointSlice) {
 	}
 	for name := range v.slices {
 		if _, ok := present[name]; !ok {
+			if mutant.LostTombstone {
+				delete(v.slices, name)
+				continue
+			}
 			v.deleteSliceLocked(name)
 		}
 	}
@@ -132,12 +140,23 @@ func (v *View) emitSliceLocked(e *slice) {
 		return
 	}
 	selected := v.selectSliceLocked(e)
-	if e.view != nil && slicesEqual(e.view, selected) {
+	same := e.view != nil && e.shows(selected)
+	e.shown = e.raw
+	if same {
 		return
 	}
 	view := *selected
 	e.view = &view
 	v.slicesOut.put(nameOf(&view.ObjectMeta), memory.Change{Object: &view})
+}
+
+// shows reports whether the view of the slice equals what is selected now. Only
+// the endpoints are selected from, but of default/kubernetes.
+func (e *slice) shows(selected *discoveryv1.EndpointSlice) bool {
+	if e.shown == e.raw && (e.service == nil || e.service.name != kubernetesService) {
+		return endpointsListEqual(e.view.Endpoints, selected.Endpoints)
+	}
+	return slicesEqual(e.view, selected)
 }
 
 func (v *View) selectSliceLocked(e *slice) *discoveryv1.EndpointSlice {

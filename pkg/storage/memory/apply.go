@@ -8,28 +8,29 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+
+	"github.com/grid-apiserver/grid-apiserver/internal/mutant"
 )
 
 // Change is one step of Apply.
 type Change struct {
 	// Key is the full key, resource prefix included.
 	Key string
-	// Object is the new object; nil deletes the key. Its ownership passes to the store, also if Apply fails.
+	// Object is the new object; nil deletes the key. In object mode its ownership passes to the store, also if Apply fails.
 	Object runtime.Object
-	// Revision is given by the writer and must be larger than the store's; 0: the next one of the counter. Either way the
-	// store stamps it on Object.
+	// Revision is given by the writer and must be larger than the store's; 0: the next one of the counter. Either way in
+	// object mode the store stamps it on Object.
 	Revision uint64
 }
 
 // Apply commits the changes as one batch: readers and watches see none or all of it. Every change gets a revision of its
 // own. Deleting a key that does not exist is no change and takes no revision. Apply returns the revision of the store
-// after the batch; on an error (a key outside the resource prefix, an object of another type, a given revision that is
-// not larger than the one before it, a stopped store) nothing was committed.
+// after the batch; on an error (a key outside the resource prefix, an object of another type or that cannot be encoded, a
+// given revision that is not larger than the one before it, a stopped store) nothing was committed.
 func (s *Store) Apply(changes ...Change) (uint64, error) {
-	for i := range changes {
-		if err := s.checkChange(&changes[i]); err != nil {
-			return s.Revision(), err
-		}
+	entries := make([]*entry, len(changes))
+	if err := s.makeEntries(entries, changes); err != nil {
+		return s.Revision(), err
 	}
 	now := s.clock.Now()
 	s.mu.Lock()
@@ -48,8 +49,11 @@ func (s *Store) Apply(changes ...Change) (uint64, error) {
 		if revision == 0 {
 			revision = s.revision + 1
 		}
-		if change.Object != nil {
-			if _, err := s.putLocked(change.Key, change.Object, revision, 0, now); err != nil {
+		if mutant.ReusedRevision && i > 0 {
+			revision = s.revision
+		}
+		if entries[i] != nil {
+			if err := s.putLocked(entries[i], revision, now); err != nil {
 				return s.revision, fmt.Errorf("applying key %q: %w", change.Key, err)
 			}
 			continue
@@ -63,6 +67,24 @@ func (s *Store) Apply(changes ...Change) (uint64, error) {
 		}
 	}
 	return s.revision, nil
+}
+
+// makeEntries sets out to what the changes put into the log; nil for a deletion.
+func (s *Store) makeEntries(out []*entry, changes []Change) error {
+	for i := range changes {
+		change := &changes[i]
+		if err := s.checkChange(change); err != nil {
+			return err
+		}
+		if change.Object == nil {
+			continue
+		}
+		var err error
+		if out[i], err = s.adopt(change.Key, change.Object); err != nil {
+			return fmt.Errorf("applying key %q: %w", change.Key, err)
+		}
+	}
+	return nil
 }
 
 func (s *Store) checkChange(change *Change) error {
@@ -114,14 +136,15 @@ func (s *Store) Advance(revision uint64) {
 }
 
 // Reset replaces everything: the objects, by key, which carry their resourceVersions (one without gets revision), and the
-// revision, which may be smaller than before; it is raised to the largest resourceVersion of the objects. The ownership
-// of the objects passes to the store. The history is dropped, and open watches end with 410 Expired. Objects that Apply
-// would refuse are reported and left out.
+// revision, which may be smaller than before; it is raised to the largest resourceVersion of the objects. In object mode
+// the ownership of the objects passes to the store. The history is dropped, and open watches end with 410 Expired.
+// Objects that Apply would refuse are reported and left out.
 //
 // A client that was away and comes back with a revision of before a Reset to smaller revisions cannot be told from a
 // current one, as with an etcd that was restored from a backup.
 func (s *Store) Reset(revision uint64, objects map[string]runtime.Object) {
 	revision = max(revision, 1)
+	largest := revision
 	next := newTree()
 	for key, object := range objects {
 		e, err := s.resetEntry(key, object, revision)
@@ -130,13 +153,13 @@ func (s *Store) Reset(revision uint64, objects map[string]runtime.Object) {
 			continue
 		}
 		next.ReplaceOrInsert(e)
-		revision = max(revision, e.revision)
+		largest = max(largest, e.revision)
 	}
 	s.mu.Lock()
 	defer s.unlockAndWake()
 	s.current, s.clone, s.expiring = next, nil, newExpiryTree()
 	s.history = history{}
-	s.revision, s.floor, s.compacted = revision, revision, revision
+	s.revision, s.floor, s.compacted = largest, largest, largest
 	s.epoch++
 }
 
@@ -153,9 +176,10 @@ func (s *Store) resetEntry(key string, object runtime.Object, revision uint64) (
 	}
 	if stamped == 0 {
 		stamped = revision
-		if err := versioner.UpdateObject(object, stamped); err != nil {
-			return nil, fmt.Errorf("writing key %q: %w", key, err)
-		}
 	}
-	return &entry{key: key, revision: stamped, object: object}, nil
+	e, err := s.adopt(key, object)
+	if err != nil {
+		return nil, fmt.Errorf("writing key %q: %w", key, err)
+	}
+	return e, e.stamp(stamped)
 }

@@ -3,24 +3,16 @@
 
 package memory
 
-import (
-	"time"
+import "time"
 
-	"k8s.io/apimachinery/pkg/runtime"
-)
-
-// putLocked commits object under key at revision, which must be larger than s.revision, and returns the new entry. The
-// store owns object from here on; only its resourceVersion is written, and only if it is another.
-func (s *Store) putLocked(key string, object runtime.Object, revision uint64, expires int64, now time.Time) (*entry, error) {
-	if stamped, err := versioner.ObjectResourceVersion(object); err != nil || stamped != revision {
-		if err := versioner.UpdateObject(object, revision); err != nil {
-			return nil, err
-		}
+// putLocked commits e at revision, which must be larger than s.revision.
+func (s *Store) putLocked(e *entry, revision uint64, now time.Time) error {
+	if err := e.stamp(revision); err != nil {
+		return err
 	}
-	e := &entry{key: key, revision: revision, expires: expires, object: object}
 	previous, _ := s.current.ReplaceOrInsert(e)
 	s.appendLocked(record{entry: e, previous: previous, at: now})
-	return e, nil
+	return nil
 }
 
 // removeLocked commits the deletion of previous, a present entry, at revision.

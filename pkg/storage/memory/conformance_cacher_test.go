@@ -9,8 +9,6 @@ import (
 	"testing"
 	"time"
 
-	"go.etcd.io/etcd/client/v3/kubernetes"
-
 	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/labels"
@@ -21,123 +19,10 @@ import (
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/apiserver/pkg/storage/cacher"
 	storagetesting "k8s.io/apiserver/pkg/storage/testing"
-	"k8s.io/apiserver/pkg/storage/value/encrypt/identity"
 	utilfeature "k8s.io/apiserver/pkg/util/feature"
 	"k8s.io/client-go/tools/cache"
-	featuregatetesting "k8s.io/component-base/featuregate/testing"
 	"k8s.io/utils/clock"
 )
-
-// TestConformanceUnderCacher runs what the stock cacher runs over etcd, over this store.
-func TestConformanceUnderCacher(t *testing.T) {
-	type run = func(context.Context, *testing.T, *cachedStore)
-	plain := func(test func(context.Context, *testing.T, storage.Interface)) run {
-		return func(ctx context.Context, t *testing.T, s *cachedStore) { test(ctx, t, s) }
-	}
-	// synced hides that a write reaches the cache a moment later from tests that do not expect it.
-	synced := func(test func(context.Context, *testing.T, storage.Interface)) run {
-		return func(ctx context.Context, t *testing.T, s *cachedStore) { test(ctx, t, &syncedCreate{s}) }
-	}
-	noInvariants := func(context.Context, *testing.T, string) {}
-	type option = func(*cacher.Config)
-	for _, test := range []struct {
-		name    string
-		run     run
-		options []option
-	}{
-		{"Create", func(ctx context.Context, t *testing.T, s *cachedStore) {
-			storagetesting.RunTestCreate(ctx, t, s, noInvariants)
-		}, nil},
-		{"CreateWithTTL", plain(storagetesting.RunTestCreateWithTTL), nil},
-		{"CreateWithKeyExist", plain(storagetesting.RunTestCreateWithKeyExist), nil},
-		{"Get", plain(storagetesting.RunTestGet), nil},
-		{"UnconditionalDelete", plain(storagetesting.RunTestUnconditionalDelete), nil},
-		{"ConditionalDelete", plain(storagetesting.RunTestConditionalDelete), nil},
-		{"DeleteWithSuggestion", plain(storagetesting.RunTestDeleteWithSuggestion), nil},
-		{"DeleteWithSuggestionAndConflict", plain(storagetesting.RunTestDeleteWithSuggestionAndConflict), nil},
-		{"DeleteWithSuggestionOfDeletedObject", plain(storagetesting.RunTestDeleteWithSuggestionOfDeletedObject), nil},
-		{"ValidateDeletionWithSuggestion", plain(storagetesting.RunTestValidateDeletionWithSuggestion), nil},
-		{"ValidateDeletionWithOnlySuggestionValid", plain(storagetesting.RunTestValidateDeletionWithOnlySuggestionValid), nil},
-		{"DeleteWithConflict", plain(storagetesting.RunTestDeleteWithConflict), nil},
-		{"DeleteWithSuggestionAndMissingExpectedTransformOrDecodeError", func(ctx context.Context, t *testing.T, s *cachedStore) {
-			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, true)
-			storagetesting.RunTestDeleteWithSuggestionAndMissingExpectedTransformOrDecodeError(ctx, t, s)
-		}, nil},
-		{"PreconditionalDeleteWithSuggestion", plain(storagetesting.RunTestPreconditionalDeleteWithSuggestion), nil},
-		{"PreconditionalDeleteWithOnlySuggestionPass", plain(storagetesting.RunTestPreconditionalDeleteWithOnlySuggestionPass), nil},
-		{"ListPaging", plain(storagetesting.RunTestListPaging), nil},
-		{"GetListRecursivePrefix", plain(storagetesting.RunTestGetListRecursivePrefix), nil},
-		{"ListContinuation", func(ctx context.Context, t *testing.T, s *cachedStore) {
-			storagetesting.RunTestListContinuation(ctx, t, s, countsNothing)
-		}, nil},
-		{"ListPaginationRareObject", func(ctx context.Context, t *testing.T, s *cachedStore) {
-			storagetesting.RunTestListPaginationRareObject(ctx, t, s, countsNothing)
-		}, nil},
-		{"ListContinuationWithFilter", func(ctx context.Context, t *testing.T, s *cachedStore) {
-			storagetesting.RunTestListContinuationWithFilter(ctx, t, s, countsNothing)
-		}, nil},
-		{"NamespaceScopedList", plain(storagetesting.RunTestNamespaceScopedList), []option{withIndexes}},
-		{"GuaranteedUpdateWithTTL", plain(storagetesting.RunTestGuaranteedUpdateWithTTL), nil},
-		{"GuaranteedUpdateWithConflict", plain(storagetesting.RunTestGuaranteedUpdateWithConflict), nil},
-		{"GuaranteedUpdateWithSuggestionAndConflict", plain(storagetesting.RunTestGuaranteedUpdateWithSuggestionAndConflict), nil},
-		{"KeySchema", plain(storagetesting.RunTestKeySchema), nil},
-		{"CompactRevision", func(ctx context.Context, t *testing.T, s *cachedStore) {
-			storagetesting.RunTestCompactRevision(ctx, t, s, increaseRevision(s.below), s.compact)
-		}, []option{withFastCompaction}},
-		{"Watch", plain(storagetesting.RunTestWatch), nil},
-		{"WatchFromZero", func(ctx context.Context, t *testing.T, s *cachedStore) {
-			storagetesting.RunTestWatchFromZero(ctx, t, s, nil) // the cacher has no compaction of its history
-		}, nil},
-		{"DeleteTriggerWatch", plain(storagetesting.RunTestDeleteTriggerWatch), nil},
-		{"WatchFromNonZero", plain(storagetesting.RunTestWatchFromNonZero), nil},
-		{"DelayedWatchDelivery", func(ctx context.Context, t *testing.T, s *cachedStore) {
-			storagetesting.RunTestDelayedWatchDelivery(ctx, t, &slowWrites{s})
-		}, nil},
-		{"WatcherTimeout", plain(storagetesting.RunTestWatcherTimeout), nil},
-		{"WatchDeleteEventObjectHaveLatestRV", plain(storagetesting.RunTestWatchDeleteEventObjectHaveLatestRV), nil},
-		{"WatchInitializationSignal", plain(storagetesting.RunTestWatchInitializationSignal), nil},
-		{"ClusterScopedWatch", plain(storagetesting.RunTestClusterScopedWatch), []option{withClusterScope, withIndexes}},
-		{"NamespaceScopedWatch", plain(storagetesting.RunTestNamespaceScopedWatch), []option{withIndexes}},
-		{"WatchDispatchBookmarkEvents", func(ctx context.Context, t *testing.T, s *cachedStore) {
-			storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, s, true)
-		}, nil},
-		{"WatchBookmarksWithCorrectResourceVersion", plain(storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion), nil},
-		{"SendInitialEventsBackwardCompatibility", plain(storagetesting.RunSendInitialEventsBackwardCompatibility), nil},
-		{"WatchSemantics", synced(storagetesting.RunWatchSemantics), nil},
-		{"WatchSemanticInitialEventsExtended", synced(storagetesting.RunWatchSemanticInitialEventsExtended), nil},
-		{"WatchListMatchSingle", synced(storagetesting.RunWatchListMatchSingle), nil},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			test.run(context.Background(), t, newCachedStore(t, newTestStore(t), test.options...))
-		})
-	}
-}
-
-// TestConformanceListsUnderCacher runs the cases that differ by whether the cacher keeps snapshots.
-func TestConformanceListsUnderCacher(t *testing.T) {
-	for _, snapshots := range []bool{true, false} {
-		t.Run(fmt.Sprintf("ListFromCacheSnapshot=%v", snapshots), func(t *testing.T) {
-			featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.ListFromCacheSnapshot, snapshots)
-			t.Run("List", func(t *testing.T) {
-				s := newCachedStore(t, newTestStore(t), withFastCompaction)
-				storagetesting.RunTestList(context.Background(), t, s, s.compactAsEtcd, true, s.recorder)
-			})
-			t.Run("ConsistentList", func(t *testing.T) {
-				s := newCachedStore(t, newTestStore(t))
-				storagetesting.RunTestConsistentList(context.Background(), t, s, increaseRevision(s.below), true, true, snapshots)
-			})
-			t.Run("GetListNonRecursive", func(t *testing.T) {
-				s := newCachedStore(t, newTestStore(t))
-				storagetesting.RunTestGetListNonRecursive(context.Background(), t, increaseRevision(s.below), s)
-			})
-			t.Run("Stats", func(t *testing.T) {
-				featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.SizeBasedListCostEstimate, false)
-				s := newCachedStore(t, newTestStore(t))
-				storagetesting.RunTestStats(context.Background(), t, s, podCodec(t), identity.NewEncryptCheckTransformer(), false)
-			})
-		})
-	}
-}
 
 // TestCacherFillsWithoutList checks that the cacher initialises by WatchList alone, and answers LISTs from itself.
 func TestCacherFillsWithoutList(t *testing.T) {
@@ -207,7 +92,7 @@ func newCachedStore(t testing.TB, below *Store, options ...func(*cacher.Config))
 		NewFunc:             newPod,
 		NewListFunc:         newPodList,
 		Indexers:            &cache.Indexers{},
-		Codec:               podCodec(t),
+		Codec:               podCodec(),
 		Clock:               clock.RealClock{},
 	}
 	for _, option := range options {
@@ -223,6 +108,12 @@ func newCachedStore(t testing.TB, below *Store, options ...func(*cacher.Config))
 	}
 	delegator := cacher.NewCacheDelegator(stock, counted)
 	t.Cleanup(delegator.Stop)
+	t.Cleanup(func() {
+		// A cacher that is stopped while its queue is full hangs: it is stopped when it has caught up, or cannot.
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		_ = delegator.GetList(ctx, below.resourcePrefix, storage.ListOptions{Recursive: true, Predicate: storage.Everything}, newPodList())
+	})
 	return &cachedStore{CacheDelegator: delegator, below: below, counted: counted, recorder: counted.recorder}
 }
 
@@ -240,11 +131,6 @@ func (s *cachedStore) compact(ctx context.Context, t *testing.T, resourceVersion
 	}
 }
 
-func (s *cachedStore) compactAsEtcd(ctx context.Context, t *testing.T, resourceVersion string) {
-	s.compact(ctx, t, resourceVersion)
-	increaseRevision(s.below)(ctx, t)
-}
-
 func withIndexes(cfg *cacher.Config) {
 	cfg.IndexerFuncs = map[string]storage.IndexerFunc{
 		"spec.nodeName": func(obj runtime.Object) string { return obj.(*example.Pod).Spec.NodeName },
@@ -255,7 +141,9 @@ func withIndexes(cfg *cacher.Config) {
 	}
 }
 
+// withClusterScope makes keys without a namespace.
 func withClusterScope(cfg *cacher.Config) {
+	withIndexes(cfg)
 	cfg.KeyFunc = func(obj runtime.Object) (string, error) { return storage.NoNamespaceKeyFunc("/pods/", obj) }
 }
 
@@ -265,10 +153,18 @@ func withFastCompaction(cfg *cacher.Config) { cfg.Clock = fastTimers{} }
 type fastTimers struct{ clock.RealClock }
 
 func (c fastTimers) NewTimer(d time.Duration) clock.Timer {
+	return fastTimer{c.RealClock.NewTimer(shortened(d))}
+}
+
+type fastTimer struct{ clock.Timer }
+
+func (t fastTimer) Reset(d time.Duration) bool { return t.Timer.Reset(shortened(d)) }
+
+func shortened(d time.Duration) time.Duration {
 	if d == 15*time.Second {
-		d = 10 * time.Millisecond
+		return 10 * time.Millisecond
 	}
-	return c.RealClock.NewTimer(d)
+	return d
 }
 
 func podAttrs(obj runtime.Object) (labels.Set, fields.Set, error) {
@@ -313,5 +209,3 @@ func (s *slowWrites) GuaranteedUpdate(
 	<-time.After(5 * time.Millisecond)
 	return s.cachedStore.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, tryUpdate, suggestion)
 }
-
-var _ kubernetes.Interface = noKubernetes{}

@@ -5,7 +5,7 @@ package memory
 
 import (
 	"context"
-	"fmt"
+	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
@@ -20,55 +20,51 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	if version, err := versioner.ObjectResourceVersion(obj); err == nil && version != 0 {
 		return storage.ErrResourceVersionSetOnCreate
 	}
-	prepared, err := s.prepareObject(preparedKey, obj)
+	d, err := s.draft(preparedKey, obj)
+	if err != nil {
+		return err
+	}
+	created, err := s.entry(ctx, d)
 	if err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	created, err := s.replace(preparedKey, nil, prepared, ttl)
+	done, err := s.replace(nil, created, ttl)
 	if err != nil {
 		return err
 	}
-	if created == nil {
+	if !done {
 		return storage.NewKeyExistsError(preparedKey, 0)
 	}
 	if out == nil {
 		return nil
 	}
-	return created.copyInto(out)
+	return s.result(d, created, out)
 }
 
-// prepareObject returns a copy of obj as it goes into the log.
-func (s *Store) prepareObject(key string, obj runtime.Object) (runtime.Object, error) {
-	if err := s.checkObject(key, obj); err != nil {
-		return nil, err
-	}
-	prepared := obj.DeepCopyObject()
-	if err := versioner.PrepareObjectForStorage(prepared); err != nil {
-		return nil, fmt.Errorf("preparing key %q for storage: %w", key, err)
-	}
-	return prepared, nil
-}
-
-// replace commits object under key if the key still is what the caller saw: expected, or nothing if that is nil. It
-// returns nil without an error if it is not.
-func (s *Store) replace(key string, expected *entry, object runtime.Object, ttl uint64) (*entry, error) {
+// replace commits next if its key still is what the caller saw: expected, or nothing if that is nil. It returns false
+// without an error if it is not.
+func (s *Store) replace(expected, next *entry, ttl uint64) (bool, error) {
 	now := s.clock.Now()
-	committed, err := func() (*entry, error) {
-		s.mu.Lock()
-		defer s.unlockAndWake()
-		if s.stopped {
-			return nil, errStopped
-		}
-		if present, _ := s.current.Get(&entry{key: key}); present != expected {
-			return nil, nil
-		}
-		return s.putLocked(key, object, s.revision+1, expiry(now, ttl), now)
-	}()
-	if committed != nil {
-		s.expiresFirst(committed)
+	next.expires = expiry(now, ttl)
+	done, err := s.replaceAt(now, expected, next)
+	if done {
+		s.expiresFirst(next)
 	}
-	return committed, err
+	return done, err
+}
+
+func (s *Store) replaceAt(now time.Time, expected, next *entry) (bool, error) {
+	s.mu.Lock()
+	defer s.unlockAndWake()
+	if s.stopped {
+		return false, errStopped
+	}
+	if present, _ := s.current.Get(next); present != expected {
+		return false, nil
+	}
+	err := s.putLocked(next, s.revision+1, now)
+	return err == nil, err
 }

@@ -9,16 +9,15 @@ import (
 
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apiserver/pkg/features"
 	"k8s.io/apiserver/pkg/storage"
-	utilfeature "k8s.io/apiserver/pkg/util/feature"
 )
 
-// Delete implements storage.Interface. out gets the last content with the revision of the deletion. The suggestion is not
-// needed, as with GuaranteedUpdate. An object here can always be read, so the unsafe deletion of corrupt ones is refused.
+// Delete implements storage.Interface. out gets the last content with the revision of the deletion. The suggestion is
+// used as GuaranteedUpdate uses it. With ExpectTransformOrDecodeError, if the feature is enabled, only an object that
+// cannot be read is deleted; the validation gets nil for it, and out is not touched.
 func (s *Store) Delete(
 	ctx context.Context, key string, out runtime.Object, preconditions *storage.Preconditions,
-	validateDeletion storage.ValidateObjectFunc, _ runtime.Object, opts storage.DeleteOptions) error {
+	validateDeletion storage.ValidateObjectFunc, suggestion runtime.Object, opts storage.DeleteOptions) error {
 	preparedKey, err := s.prepareKey(key, false)
 	if err != nil {
 		return err
@@ -26,8 +25,10 @@ func (s *Store) Delete(
 	if _, err := conversion.EnforcePtr(out); err != nil {
 		return fmt.Errorf("unable to convert output object to pointer: %w", err)
 	}
-	expectCorrupt := opts.ExpectTransformOrDecodeError &&
-		utilfeature.DefaultFeatureGate.Enabled(features.AllowUnsafeMalformedObjectDeletion)
+	expectCorrupt := opts.ExpectTransformOrDecodeError && unsafeDeletion()
+	if expectCorrupt {
+		suggestion = nil // it would hide whether what is stored can be read
+	}
 	for {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -36,22 +37,29 @@ func (s *Store) Delete(
 		if present == nil {
 			return storage.NewKeyNotFoundError(preparedKey, 0)
 		}
-		if expectCorrupt {
+		last, err := s.state(ctx, present, suggestion)
+		if err == nil && expectCorrupt {
 			return storage.NewInvalidObjError(preparedKey, "unsafe deletion is not allowed because the object is decodable from storage")
 		}
-		object := present.private()
-		if err := preconditions.Check(preparedKey, object); err != nil {
+		if err != nil && (!expectCorrupt || !isCorrupt(err)) {
 			return err
 		}
-		if err := validateDeletion(ctx, object); err != nil {
+		suggestion = nil // whoever gets it may have written to it
+		if err := preconditions.Check(preparedKey, last.object); err != nil {
+			return err
+		}
+		if err := validateDeletion(ctx, last.object); err != nil {
 			return err
 		}
 		gone, err := s.remove(present)
 		if err != nil {
 			return err
 		}
+		if gone != nil && !expectCorrupt {
+			return s.readInto(ctx, gone, out)
+		}
 		if gone != nil {
-			return gone.copyInto(out)
+			return nil
 		}
 	}
 }

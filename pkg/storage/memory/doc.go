@@ -10,13 +10,30 @@
 //
 // # Object mode
 //
-// The log holds objects, not bytes. An object in the log is immutable from the moment it was committed:
+// Without Config.Codec the log holds objects, not bytes. An object in the log is immutable from the moment it was
+// committed:
 //   - Create and GuaranteedUpdate copy in, Get, GetList and the out parameters copy out;
 //   - Apply and Reset take ownership of the objects they are given and write nothing but their resourceVersion;
 //   - events of a watch carry the objects of the log themselves, shared with every other watch and with the history. Who
 //     receives them must not write to them. The stock cacher keeps to that, and this is what spares a copy per watcher.
 //
-// Whether an entry holds an object or something that has to be decoded is known to type entry alone.
+// # Codec mode
+//
+// With Config.Codec the log holds bytes, as etcd does: encoded without a resourceVersion, then transformed with the key as
+// authenticated data. A codec may convert, prune and default, so custom resources need this mode.
+//   - Every write encodes, Apply and Reset included; the objects given to it are neither kept nor written to.
+//   - Every read decodes an object of its own, stamped with the revision of its entry: Get, each object of a LIST, and
+//     each event for each watch. A watch with a selector decodes the version before a change too. The stock cacher is
+//     meant to be the one watch.
+//   - An update that encodes to the bytes that are there is not written, unless the transformer calls them stale.
+//   - A suggestion for an update or a deletion is used if it has the revision of the present version, and spares decoding.
+//   - What cannot be read fails with an internal error, ends a watch with an ERROR event, and stays. With the feature gate
+//     AllowUnsafeMalformedObjectDeletion, Get and GetList say that it is corrupt, and Delete may be told to remove it.
+//
+// Bytes in the log do not change either. Decoders copy what they keep; a transformer must not write to what it is given.
+//
+// Everything else - revisions, history, watches, snapshots, time to live - is the same in both modes. Type entry holds a
+// value in either form; read.go and draft.go turn it into objects and back, and nothing else knows the form.
 //
 // # Watches
 //
@@ -27,7 +44,7 @@
 // # Locks
 //
 // There is one lock, Store.mu. It guards the tree, the log, the revision and what belongs to them. No code of a caller
-// (predicates, update and validation functions, versioners of foreign objects) runs under it, nothing is sent under it,
+// (codecs, transformers, predicates, update and validation functions) runs under it, nothing is sent under it,
 // and no step under it takes longer than what it commits: compaction forgets whole chunks of the log by moving an index.
 // What was read under the lock may be used after it, because entries, chunks and clones do not change once published.
 package memory

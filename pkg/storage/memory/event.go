@@ -20,9 +20,22 @@ func (w *watcher) event(change *record) (event watch.Event, ok bool, err error) 
 	if !w.covers(change.entry.key) {
 		return watch.Event{}, false, nil
 	}
-	was := change.previous != nil && w.matches(change.previous)
-	is := !change.entry.deleted && w.matches(change.entry)
-	object := change.entry.shared()
+	object, err := w.store.object(w.ctx, change.entry)
+	if err != nil {
+		if change.entry.deleted {
+			err = corruptDeletion(err)
+		}
+		return watch.Event{}, false, err
+	}
+	is := !change.entry.deleted && w.matches(object)
+	was := change.previous != nil
+	last := object // a deletion carries the content that it ends
+	if was && !change.entry.deleted && !w.acceptAll {
+		if last, err = w.store.object(w.ctx, change.previous); err != nil {
+			return watch.Event{}, false, err
+		}
+	}
+	was = was && w.matches(last)
 	switch {
 	case was && is:
 		event.Type = watch.Modified
@@ -31,7 +44,7 @@ func (w *watcher) event(change *record) (event watch.Event, ok bool, err error) 
 	case was:
 		event.Type = watch.Deleted
 		if !change.entry.deleted {
-			if object, err = atRevision(change.previous.shared(), change.entry.revision); err != nil {
+			if object, err = w.store.restamp(last, change.entry.revision); err != nil {
 				return watch.Event{}, false, err
 			}
 		}

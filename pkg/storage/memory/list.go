@@ -29,7 +29,9 @@ const (
 		"modified, or deleted between the time the first chunk was returned " +
 		"and now may show up in the list."
 
-	// cancelCheck is after how many objects a LIST looks whether its caller is gone: copying one takes some microseconds.
+	listTimeout = "request did not complete within requested timeout"
+
+	// cancelCheck is after how many objects a LIST looks whether its caller is gone: copying or decoding one takes some microseconds.
 	cancelCheck = 64
 )
 
@@ -48,12 +50,15 @@ func (s *Store) GetList(ctx context.Context, key string, opts storage.ListOption
 	if err != nil {
 		return err
 	}
-	page, err := state.page(ctx, prefix, from, opts)
+	page, err := s.page(ctx, state, prefix, from, opts)
 	if err != nil {
 		return err
 	}
-	if err := copyItems(ctx, items, page.entries); err != nil {
+	if err := s.setItems(ctx, items, page.objects); err != nil {
 		return err
+	}
+	if err := page.failed.result(s.groupResource); err != nil {
+		return err // with the items that could be read
 	}
 	token, remaining, err := storage.PrepareContinueToken(page.lastKey, prefix, int64(state.revision), page.count, page.more, opts)
 	if err != nil {
@@ -131,47 +136,53 @@ func expiredContinue(from, prefix string) error {
 
 // page is a part of a state.
 type page struct {
-	entries []*entry
-	lastKey string // the last key that was looked at
-	count   int64  // how many keys there were from the start of the page on; exact only if it is needed
-	more    bool   // whether keys follow lastKey
+	objects []runtime.Object // as Store.object returns them
+	failed  listErrors       // of those that could not be read
+	lastKey string           // the last key that was looked at
+	count   int64            // how many keys there were from the start of the page on; exact only if it is needed
+	more    bool             // whether keys follow lastKey
 }
 
-// page selects what opts ask for, from the key from on. The predicate may be foreign code, and runs without a lock.
-func (s snapshot) page(ctx context.Context, prefix, from string, opts storage.ListOptions) (page, error) {
+// page selects what opts ask for from in, from the key from on. Codecs and predicates are foreign code, and run without a
+// lock.
+func (s *Store) page(ctx context.Context, in snapshot, prefix, from string, opts storage.ListOptions) (page, error) {
 	pred := opts.Predicate
 	all := pred.Empty()
 	limit := math.MaxInt
 	if pred.Limit > 0 {
 		limit = int(pred.Limit)
 	}
-	var out page
+	out := page{failed: listErrors{collect: unsafeDeletion()}}
 	var failed error
 	visit := func(e *entry) bool {
-		if len(out.entries) >= limit {
+		if len(out.objects) >= limit {
 			out.more = true
 			out.count++
 			return all // go on to count what remains, which is reported if nothing is filtered
 		}
 		if out.count++; out.count%cancelCheck == 0 && ctx.Err() != nil {
-			failed = storage.NewTimeoutError(e.key, "request did not complete within requested timeout")
+			failed = storage.NewTimeoutError(e.key, listTimeout)
 			return false
 		}
 		out.lastKey = e.key
+		object, err := s.object(ctx, e)
+		if err != nil {
+			return out.failed.add(e.key, err)
+		}
 		if all {
-			out.entries = append(out.entries, e)
-		} else if matched, err := pred.Matches(e.shared()); err == nil && matched {
-			out.entries = append(out.entries, e)
+			out.objects = append(out.objects, object)
+		} else if matched, err := pred.Matches(object); err == nil && matched {
+			out.objects = append(out.objects, object)
 		}
 		return true
 	}
 	if !opts.Recursive {
-		if e, ok := s.objects.Get(&entry{key: prefix}); ok {
+		if e, ok := in.objects.Get(&entry{key: prefix}); ok {
 			visit(e)
 		}
 		return out, failed
 	}
-	s.ascend(prefix, from, visit)
+	in.ascend(prefix, from, visit)
 	return out, failed
 }
 
@@ -182,19 +193,19 @@ func (s snapshot) ascend(prefix, from string, visit func(*entry) bool) {
 	})
 }
 
-// copyItems sets items, a slice of structs, to copies of the entries' objects.
-func copyItems(ctx context.Context, items reflect.Value, entries []*entry) error {
-	out := reflect.MakeSlice(items.Type(), len(entries), len(entries))
+// setItems sets items, a slice of structs, to the objects as the caller's own.
+func (s *Store) setItems(ctx context.Context, items reflect.Value, objects []runtime.Object) error {
+	out := reflect.MakeSlice(items.Type(), len(objects), len(objects))
 	element := items.Type().Elem()
-	for i, e := range entries {
+	for i, object := range objects {
 		if i%cancelCheck == 0 && ctx.Err() != nil {
-			return storage.NewTimeoutError(e.key, "request did not complete within requested timeout")
+			return storage.NewTimeoutError(s.resourcePrefix, listTimeout)
 		}
-		object := reflect.ValueOf(e.private())
-		if object.Kind() != reflect.Pointer || object.Type().Elem() != element {
-			return fmt.Errorf("listing key %q: the stored object is a %s, the list holds %s", e.key, object.Type(), element)
+		value := reflect.ValueOf(s.own(object))
+		if value.Kind() != reflect.Pointer || value.Type().Elem() != element {
+			return fmt.Errorf("listing %s: the stored objects are %s, the list holds %s", s.groupResource, value.Type(), element)
 		}
-		out.Index(i).Set(object.Elem())
+		out.Index(i).Set(value.Elem())
 	}
 	items.Set(out)
 	return nil

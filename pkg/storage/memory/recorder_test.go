@@ -74,7 +74,9 @@ func (s *countingStore) record(ctx context.Context, prefix string, opts storage.
 				return false
 			}
 		}
-		if ok, _ := opts.Predicate.Matches(e.shared()); ok {
+		if object, err := s.object(ctx, e); err != nil {
+			return false // the store refuses it too
+		} else if ok, _ := opts.Predicate.Matches(object); ok {
 			matched++
 		}
 		seen++
@@ -86,6 +88,8 @@ func (s *countingStore) record(ctx context.Context, prefix string, opts storage.
 
 // noKubernetes is an etcd that is never asked.
 type noKubernetes struct{ kubernetes.Interface }
+
+var _ kubernetes.Interface = noKubernetes{}
 
 func (noKubernetes) List(context.Context, string, kubernetes.ListOptions) (kubernetes.ListResponse, error) {
 	return kubernetes.ListResponse{}, nil

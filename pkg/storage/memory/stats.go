@@ -31,7 +31,8 @@ func (s *Store) EnableResourceSizeEstimation(keys storage.KeysFunc) error {
 	return nil
 }
 
-// Stats implements storage.Interface. The average size, if it is enabled, is that of a sample.
+// Stats implements storage.Interface. The average size, if it is enabled, is that of a sample: of the bytes stored in codec
+// mode, of an estimate in object mode.
 func (s *Store) Stats(context.Context) (storage.Stats, error) {
 	s.mu.RLock()
 	estimate := s.estimateSize
@@ -49,7 +50,7 @@ func (s snapshot) averageSize() int64 {
 	var total, samples, i int
 	s.objects.Ascend(func(e *entry) bool {
 		if i%stride == 0 {
-			total += encodedSize(e.shared())
+			total += e.size()
 			samples++
 		}
 		i++

@@ -18,6 +18,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/storage"
+	"k8s.io/apiserver/pkg/storage/value"
 	"k8s.io/utils/clock"
 )
 
@@ -53,6 +54,12 @@ type Config struct {
 	HistoryLimit int
 	// HistoryAge is how long a change is kept. 0: five minutes.
 	HistoryAge time.Duration
+	// Codec switches codec mode on: objects are kept encoded by it, and decoded for each reader. It must decode what it
+	// encodes into the type of NewFunc. nil: object mode.
+	Codec runtime.Codec
+	// Transformer is applied to encoded objects, with the key as authenticated data. It may be slow or fail, but must not
+	// write to the bytes that it is given. nil: none. It needs Codec.
+	Transformer value.Transformer
 	// Clock drives the age of the history, the time to live of objects and the periodic bookmarks. nil: the real clock.
 	Clock clock.WithTicker
 }
@@ -64,6 +71,7 @@ type Store struct {
 	resourcePrefix string
 	newFunc        func() runtime.Object
 	objectType     reflect.Type
+	codec          *codec // nil: object mode
 	historyLimit   int
 	historyAge     time.Duration
 	clock          clock.WithTicker
@@ -110,6 +118,8 @@ func New(cfg Config) (*Store, error) {
 		return nil, fmt.Errorf("memory store of %s: NewFunc is required", cfg.GroupResource)
 	case cfg.HistoryLimit < 0 || cfg.HistoryAge < 0:
 		return nil, fmt.Errorf("memory store of %s: negative history limit or age", cfg.GroupResource)
+	case cfg.Transformer != nil && cfg.Codec == nil:
+		return nil, fmt.Errorf("memory store of %s: a Transformer needs a Codec", cfg.GroupResource)
 	}
 	objectType := reflect.TypeOf(cfg.NewFunc())
 	if objectType == nil || objectType.Kind() != reflect.Pointer {
@@ -125,6 +135,7 @@ func New(cfg Config) (*Store, error) {
 		resourcePrefix: cfg.ResourcePrefix,
 		newFunc:        cfg.NewFunc,
 		objectType:     objectType,
+		codec:          newCodec(cfg),
 		historyLimit:   cfg.HistoryLimit,
 		historyAge:     cfg.HistoryAge,
 		clock:          cfg.Clock,
@@ -205,7 +216,7 @@ func (s *Store) Get(ctx context.Context, key string, opts storage.GetOptions, ou
 		}
 		return storage.NewKeyNotFoundError(preparedKey, 0)
 	}
-	return found.copyInto(out)
+	return corruptObject(preparedKey, s.readInto(ctx, found, out))
 }
 
 // lookup returns the present entry of key, nil if there is none, and the revision of the store.

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"reflect"
 
-	apiequality "k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/conversion"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apiserver/pkg/storage"
@@ -18,88 +17,99 @@ import (
 // again with the new object if another write came first. An update that changes nothing but resourceVersion and selfLink
 // is not written and makes no new revision. The time to live is what tryUpdate returns; nil means for ever, as with etcd.
 //
-// The suggestion is not needed: it spares a read from a remote store, and here the present object is at hand. So
-// tryUpdate and the preconditions never see stale data.
+// The suggestion is used if it is the present version, which spares decoding it; it spares a read from a remote store,
+// and here the present version is at hand. So tryUpdate and the preconditions never see stale data.
 func (s *Store) GuaranteedUpdate(
 	ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
-	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, _ runtime.Object) error {
+	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, suggestion runtime.Object) error {
 	preparedKey, err := s.prepareKey(key, false)
 	if err != nil {
 		return err
 	}
-	target, err := conversion.EnforcePtr(destination)
-	if err != nil {
+	if _, err := conversion.EnforcePtr(destination); err != nil {
 		return fmt.Errorf("unable to convert output object to pointer: %w", err)
 	}
+	u := guaranteedUpdate{
+		store: s, key: preparedKey, destination: destination, ignoreNotFound: ignoreNotFound,
+		preconditions: preconditions, tryUpdate: tryUpdate, suggestion: suggestion,
+	}
 	for {
-		if err := ctx.Err(); err != nil {
+		if done, err := u.round(ctx); done || err != nil {
 			return err
 		}
-		present, _ := s.lookup(preparedKey)
-		result, err := s.tryUpdate(preparedKey, present, target, ignoreNotFound, preconditions, tryUpdate)
-		if err != nil {
-			return err
-		}
-		if result != nil {
-			return result.copyInto(destination)
-		}
+		u.suggestion = nil // tryUpdate may have written to it
 	}
 }
 
-// tryUpdate is one round. It returns nil without an error if another write came first.
-func (s *Store) tryUpdate(
-	key string, present *entry, target reflect.Value, ignoreNotFound bool,
-	preconditions *storage.Preconditions, update storage.UpdateFunc) (*entry, error) {
-	input, meta, err := updateInput(key, present, target, ignoreNotFound)
-	if err != nil {
-		return nil, err
-	}
-	if err := preconditions.Check(key, input); err != nil {
-		return nil, err
-	}
-	output, ttl, err := update(input, meta)
-	if err != nil {
-		return nil, err
-	}
-	prepared, err := s.prepareObject(key, output)
-	if err != nil {
-		return nil, err
-	}
-	if present != nil {
-		same, err := sameContent(prepared, present)
-		if err != nil || same {
-			return present, err
-		}
-	}
-	if ttl == nil {
-		return s.replace(key, present, prepared, 0)
-	}
-	return s.replace(key, present, prepared, *ttl)
+// guaranteedUpdate is one call of GuaranteedUpdate.
+type guaranteedUpdate struct {
+	store          *Store
+	key            string
+	destination    runtime.Object
+	ignoreNotFound bool
+	preconditions  *storage.Preconditions
+	tryUpdate      storage.UpdateFunc
+	suggestion     runtime.Object
 }
 
-// updateInput is what an update function gets: a copy of the present object, or an empty one.
-func updateInput(key string, present *entry, target reflect.Value, ignoreNotFound bool) (runtime.Object, storage.ResponseMeta, error) {
-	if present != nil {
-		return present.private(), storage.ResponseMeta{ResourceVersion: present.revision}, nil
-	}
-	if !ignoreNotFound {
-		return nil, storage.ResponseMeta{}, storage.NewKeyNotFoundError(key, 0)
-	}
-	if u, ok := target.Addr().Interface().(runtime.Unstructured); ok {
-		return u.NewEmptyInstance(), storage.ResponseMeta{}, nil
-	}
-	empty, ok := reflect.New(target.Type()).Interface().(runtime.Object)
-	if !ok {
-		return nil, storage.ResponseMeta{}, fmt.Errorf("updating key %q: *%s is not an object", key, target.Type())
-	}
-	return empty, storage.ResponseMeta{}, nil
-}
-
-// sameContent tells whether prepared is what is stored already. Nil and empty are different here, as they are to clients
-// that read JSON. It writes the resourceVersion of present into prepared, which putLocked overwrites if they differ.
-func sameContent(prepared runtime.Object, present *entry) (bool, error) {
-	if err := versioner.UpdateObject(prepared, present.revision); err != nil {
+// round returns false without an error if another write came first.
+func (u *guaranteedUpdate) round(ctx context.Context) (done bool, err error) {
+	s := u.store
+	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	return apiequality.Semantic.DeepEqualWithNilDifferentFromEmpty(prepared, present.shared()), nil
+	present, err := u.present(ctx)
+	if err != nil {
+		return false, err
+	}
+	meta := storage.ResponseMeta{}
+	if present.entry != nil {
+		meta.ResourceVersion = present.entry.revision
+	}
+	if err := u.preconditions.Check(u.key, present.object); err != nil {
+		return false, err
+	}
+	output, ttl, err := u.tryUpdate(present.object, meta)
+	if err != nil {
+		return false, err
+	}
+	d, err := s.draft(u.key, output)
+	if err != nil {
+		return false, err
+	}
+	if present.entry != nil {
+		same, err := s.unchanged(d, present)
+		if err != nil {
+			return false, err
+		}
+		if same {
+			return true, s.readInto(ctx, present.entry, u.destination)
+		}
+	}
+	next, err := s.entry(ctx, d)
+	if err != nil {
+		return false, err
+	}
+	if ttl == nil {
+		ttl = new(uint64)
+	}
+	if done, err := s.replace(present.entry, next, *ttl); !done {
+		return false, err
+	}
+	return true, s.result(d, next, u.destination)
+}
+
+// present returns what tryUpdate gets: the present object, or an empty one.
+func (u *guaranteedUpdate) present(ctx context.Context) (state, error) {
+	if found, _ := u.store.lookup(u.key); found != nil {
+		return u.store.state(ctx, found, u.suggestion)
+	}
+	if !u.ignoreNotFound {
+		return state{}, storage.NewKeyNotFoundError(u.key, 0)
+	}
+	if unstructured, ok := u.destination.(runtime.Unstructured); ok {
+		return state{object: unstructured.NewEmptyInstance()}, nil
+	}
+	empty := reflect.New(reflect.TypeOf(u.destination).Elem())
+	return state{object: empty.Interface().(runtime.Object)}, nil
 }

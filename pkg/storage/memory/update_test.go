@@ -90,7 +90,7 @@ func TestStoredObjectsAreIsolated(t *testing.T) {
 	spoil := func(p *example.Pod) { p.Annotations["version"] = "spoiled" }
 	check := func(what string) {
 		t.Helper()
-		if found, _ := store.lookup("/pods/ns/a"); found.shared().(*example.Pod).Annotations["version"] != "1" {
+		if found, _ := store.lookup("/pods/ns/a"); found.object.(*example.Pod).Annotations["version"] != "1" {
 			t.Fatalf("%s reaches the stored object", what)
 		}
 	}

@@ -24,8 +24,8 @@ const tooLargeRetry = 1
 //   - ProgressNotify: bookmarks, periodically and after RequestWatchProgress.
 //
 // R above the store's revision is an error in all cases ("too large resource version"); a silent wait for it would lose
-// what happens under smaller revisions. Events carry the objects of the log: do not write to them. The watch ends with
-// ctx, with its Stop and with that of the store.
+// what happens under smaller revisions. In object mode events carry the objects of the log: do not write to them. The watch
+// ends with ctx, with its Stop and with that of the store.
 func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions) (watch.Interface, error) {
 	preparedKey, err := s.prepareKey(key, opts.Recursive)
 	if err != nil {

@@ -10,9 +10,12 @@ import (
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
 	utilflowcontrol "k8s.io/apiserver/pkg/util/flowcontrol"
+
+	"github.com/grid-apiserver/grid-apiserver/internal/mutant"
 )
 
 // resultBuffer is how many events a watch may be ahead of its reader; etcd's storage has the same.
@@ -95,6 +98,9 @@ func (w *watcher) step() bool {
 
 func (w *watcher) sendChanges(changes []record) bool {
 	for i := range changes {
+		if mutant.DroppedEvent && i == 2 {
+			continue
+		}
 		if w.ctx.Err() != nil { // changes that the filter drops do not get to the select in send
 			return false
 		}
@@ -115,8 +121,13 @@ func (w *watcher) sendChanges(changes []record) bool {
 func (w *watcher) sendInitial() bool {
 	going := true
 	visit := func(e *entry) bool {
-		if w.matches(e) {
-			going = w.send(watch.Event{Type: watch.Added, Object: e.shared()})
+		object, err := w.store.object(w.ctx, e)
+		switch {
+		case err != nil:
+			w.sendError(err)
+			going = false
+		case w.matches(object):
+			going = w.send(watch.Event{Type: watch.Added, Object: object})
 		}
 		going = going && w.ctx.Err() == nil
 		return going
@@ -138,11 +149,11 @@ func (w *watcher) covers(key string) bool {
 	return key == w.key
 }
 
-func (w *watcher) matches(e *entry) bool {
+func (w *watcher) matches(object runtime.Object) bool {
 	if w.acceptAll {
 		return true
 	}
-	matched, err := w.filter.Matches(e.shared())
+	matched, err := w.filter.Matches(object)
 	return err == nil && matched
 }
 
