@@ -109,8 +109,9 @@ func (g *OptionsGetter) decorate(
 	if filled, ok := g.filled[resource]; ok {
 		below = &deferredStore{Store: store, filled: filled, stopped: stopped}
 	}
+	source := newDrainedStore(below)
 	watchCache, err := cacher.NewCacherFromConfig(cacher.Config{
-		Storage:             below,
+		Storage:             source,
 		Versioner:           storage.APIObjectVersioner{},
 		GroupResource:       resource,
 		EventsHistoryWindow: config.EventsHistoryWindow,
@@ -131,6 +132,7 @@ func (g *OptionsGetter) decorate(
 	destroy := func() {
 		once.Do(func() {
 			close(stopped)
+			source.drain()
 			delegator.Stop()
 			watchCache.Stop()
 		})
