@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 	"k8s.io/apimachinery/pkg/util/wait"
 	genericapiserver "k8s.io/apiserver/pkg/server"
@@ -22,6 +23,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/grid-apiserver/grid-apiserver/pkg/server"
+	"github.com/grid-apiserver/grid-apiserver/pkg/storage/memory"
 )
 
 const (
@@ -41,7 +43,8 @@ type grid struct {
 	dir     string
 	address string
 	// local is the connection of the local identity.
-	local *rest.Config
+	local  *rest.Config
+	stores map[schema.GroupResource]*memory.Store
 
 	cancel context.CancelFunc
 	ended  chan struct{}
@@ -79,6 +82,7 @@ func startConfig(t testing.TB, config *server.Config, address string) *grid {
 		listener.Close()
 		t.Fatal(err)
 	}
+	g.stores = s.Stores()
 	var ctx context.Context
 	ctx, g.cancel = context.WithCancel(context.WithoutCancel(t.Context()))
 	prepared := s.PrepareRun()
