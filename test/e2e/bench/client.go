@@ -82,10 +82,10 @@ func (c *client) follow(ctx context.Context, resourceVersion, contentType string
 		if err == nil && last != nil {
 			resourceVersion, err = revisionOf(last, contentType)
 		}
-		if ctx.Err() != nil {
-			return nil
-		}
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return nil //nolint:nilerr // it was to end
+		case err != nil:
 			return err
 		}
 	}

@@ -98,13 +98,22 @@ func (b *bench) measureGets(ctx context.Context) error {
 	}
 	b.add("GET of another resource p50", inMS(took[0]), inMS(took[1]), fmt.Sprintf("proxied; adds %.2f ms", (took[1]-took[0]).Seconds()*1000))
 	var counts [2]int64
+	var used [2]time.Duration
 	for range getTurns {
 		for i, config := range []*rest.Config{upstream, proxied} {
+			before, err := cpuTime(b.grid.PID())
+			if err != nil {
+				return err
+			}
 			n, err := throughput(ctx, config)
 			if err != nil {
 				return err
 			}
-			counts[i] += n
+			after, err := cpuTime(b.grid.PID())
+			if err != nil {
+				return err
+			}
+			counts[i], used[i] = counts[i]+n, used[i]+after-before
 			if err := settle(ctx, os.Getpid()); err != nil {
 				return err
 			}
@@ -112,7 +121,7 @@ func (b *bench) measureGets(ctx context.Context) error {
 	}
 	perSecond := func(n int64) string { return fmt.Sprintf("%.0f/s", float64(n)/(getTurns*getThroughput).Seconds()) }
 	b.add(fmt.Sprintf("GETs of another resource, %d clients", getClients), perSecond(counts[0]), perSecond(counts[1]),
-		fmt.Sprintf("proxied; %d %%", counts[1]*100/counts[0]))
+		fmt.Sprintf("proxied; %d %%; CPU %.2f ms each", counts[1]*100/counts[0], used[1].Seconds()*1000/float64(counts[1])))
 	return nil
 }
 

@@ -55,7 +55,7 @@ func (b *bench) measureStart(ctx context.Context) error {
 				return err
 			}
 		}
-		b.add(test.what+", CPU", "", fmt.Sprintf("%s, %s", inMS(median(took)), inMS(median(used))), fmt.Sprintf("median of %d", starts))
+		b.add(test.what+"; CPU", "", fmt.Sprintf("%s, %s", inMS(median(took)), inMS(median(used))), fmt.Sprintf("median of %d", starts))
 	}
 	m, err := residentMemory(b.grid.PID())
 	if err != nil {
