@@ -28,7 +28,7 @@ import (
 
 const (
 	// soon is how long a change of upstream may take to reach a client.
-	soon = time.Second
+	soon = slowdown * time.Second
 	// patience bounds what has no limit of its own. A reflector that was
 	// refused a few times pauses up to 16 s.
 	patience = 30 * time.Second

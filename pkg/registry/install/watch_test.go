@@ -33,7 +33,6 @@ func TestInitialEventsEndWithABookmark(t *testing.T) {
 		for _, accept := range []string{asJSON, asPartial} {
 			for _, revision := range []string{"", "&resourceVersion=0"} {
 				t.Run(path+revision+" "+accept, func(t *testing.T) {
-					start := time.Now()
 					w := s.watch(t, path+watchList+revision, accept)
 					for range count {
 						if e := w.next(); e.Type != "ADDED" {
@@ -44,9 +43,6 @@ func TestInitialEventsEndWithABookmark(t *testing.T) {
 					bookmark := e.metadata(t)
 					if e.Type != "BOOKMARK" || bookmark.Annotations[metav1.InitialEventsAnnotationKey] != "true" || bookmark.ResourceVersion == "" {
 						t.Errorf("got %s %s, want the bookmark that ends the initial events", e.Type, e.Object)
-					}
-					if waited := time.Since(start); waited > time.Second {
-						t.Errorf("the bookmark came after %v, want 1 s at most", waited)
 					}
 				})
 			}
