@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 )
 
 // The layout of a page, from go.etcd.io/bbolt/internal/common. Integers are in
@@ -26,6 +27,10 @@ const (
 	// through all buckets. A page has room for dozens of keys: this is far more
 	// than any file needs.
 	maxDepth = 64
+
+	// maxSize is the size of the largest file that bbolt can map on a 32-bit
+	// machine. Any part of it has a length that is an int there.
+	maxSize = math.MaxInt32
 )
 
 var order = binary.NativeEndian
@@ -39,6 +44,9 @@ var order = binary.NativeEndian
 // demands are those of what bbolt writes, which is more narrow than what it
 // reads. A page that is neither used nor free is accepted: it is lost space.
 func check(file io.ReaderAt, size int64) error {
+	if size > maxSize {
+		return fmt.Errorf("%d bytes are more than %d", size, maxSize)
+	}
 	meta, err := newestMeta(file, size)
 	if err != nil {
 		return err
@@ -103,8 +111,9 @@ func (c *checker) page(id uint64, depth int) (page, error) {
 	return parsePage(whole), nil
 }
 
+// read reads pages that are all within the file.
 func (c *checker) read(id, pages uint64, depth int) ([]byte, error) {
-	size := int(pages) * int(c.pageSize)
+	size := int(pages * uint64(c.pageSize))
 	if cap(c.buffers[depth]) < size {
 		c.buffers[depth] = make([]byte, size)
 	}

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"go.etcd.io/bbolt"
+	"k8s.io/klog/v2"
 )
 
 var rounds = flag.Int("rounds", 300, "number of random files and transactions for the check")
@@ -236,6 +237,11 @@ func TestCheckNamesTheDamage(t *testing.T) {
 			}
 		})
 	}
+	t.Run("too large", func(t *testing.T) {
+		if err := check(bytes.NewReader(whole), maxSize+1); err == nil || !strings.Contains(err.Error(), "more than") {
+			t.Errorf("got %v; want an error of the size", err)
+		}
+	})
 	t.Run("cut short", func(t *testing.T) {
 		for size := 1; size < int(pages)*samplePageSize; size += samplePageSize / 2 {
 			if checkImage(whole[:size]) == nil {
@@ -320,7 +326,9 @@ func tryDamaged(t *testing.T, path string, f image) (accepted bool) {
 	if err := os.WriteFile(path, f, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	db, err := open(t.Context(), path, bbolt.Options{NoSync: true})
+	// Without a log of each damaged file.
+	ctx := klog.NewContext(t.Context(), klog.Logger{})
+	db, err := openDB(ctx, path, bbolt.Options{NoSync: true})
 	if err != nil {
 		if !errors.Is(err, errDamaged) {
 			t.Errorf("open: %v; want an error of damage", err)

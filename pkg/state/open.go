@@ -27,77 +27,90 @@ var errDamaged = errors.New("damaged")
 // Open opens the database in dir, which must exist, and creates it when it is
 // not there. A damaged file is renamed to state.db.damaged (replacing an older
 // one, so that repeated damage does not fill the disk) and a new one is begun.
+//
+// On a file system that has become read-only, as flash does when it wears out,
+// the file is only read from. If that cannot be done either, nothing is kept:
+// every use of the State is an error, except Close.
 func Open(ctx context.Context, dir string) (*State, error) {
-	path := filepath.Join(dir, fileName)
-	db, err := open(ctx, path, bbolt.Options{})
+	return open(ctx, filepath.Join(dir, fileName), bbolt.Options{})
+}
+
+func open(ctx context.Context, path string, options bbolt.Options) (*State, error) {
+	db, err := openDB(ctx, path, options)
+	if errors.Is(err, errDamaged) {
+		// It was set aside.
+		db, err = openDB(ctx, path, options)
+	}
+	if errors.Is(err, syscall.EROFS) {
+		options.ReadOnly = true
+		db, err = openDB(ctx, path, options)
+		if err != nil && !errors.Is(err, ErrInUse) && ctx.Err() == nil {
+			klog.FromContext(ctx).Error(err, "Cannot read the state file of a read-only file system, nothing is kept", "path", path)
+			return &State{unusable: errors.New("the file system is read-only and has no usable state file")}, nil
+		}
+	}
 	if err != nil {
-		if !errors.Is(err, errDamaged) {
+		return nil, err
+	}
+	return &State{db: db}, nil
+}
+
+// openDB opens a file that check finds nothing wrong with. A damaged one that
+// was to be written to is set aside.
+func openDB(ctx context.Context, path string, options bbolt.Options) (*bbolt.DB, error) {
+	next := options.OpenFile
+	if next == nil {
+		next = os.OpenFile
+	}
+	var file *os.File
+	// bbolt also calls this in Tx.WriteTo and Copy, which would wait in vain for
+	// the lock of their own database.
+	options.OpenFile = func(path string, flag int, mode os.FileMode) (_ *os.File, err error) {
+		if file, err = openLocked(ctx, next, path, flag, mode); err != nil {
 			return nil, err
 		}
+		if err := checkFile(file, flag&os.O_RDWR != 0); err != nil {
+			return nil, err
+		}
+		return file, nil
+	}
+	options.Timeout = lockTimeout
+	options.FreelistType = bbolt.FreelistMapType
+	var db *bbolt.DB
+	err := guard(func() (err error) {
+		db, err = bbolt.Open(path, 0o600, &options)
+		return err
+	})
+	if err == nil {
+		return db, nil
+	}
+	err = fmt.Errorf("open state file %s: %w", path, err)
+	if file == nil {
+		return nil, err
+	}
+	// Only now: without the lock, the path may be another process's new file.
+	// bbolt has closed the file already unless it is damaged.
+	defer file.Close()
+	if errors.Is(err, errDamaged) && !options.ReadOnly {
 		aside := path + ".damaged"
 		klog.FromContext(ctx).Error(err, "State file is damaged, starting with a new one", "path", path, "setAside", aside)
 		if err := os.Rename(path, aside); err != nil {
 			return nil, fmt.Errorf("set the damaged state file aside: %w", err)
 		}
-		if db, err = open(ctx, path, bbolt.Options{}); err != nil {
-			return nil, err
-		}
 	}
-	return &State{db: db}, nil
+	return nil, err
 }
 
-// open opens a file that check finds nothing wrong with. One on a file system
-// that has become read-only, as flash does when it wears out, is opened to be
-// read.
-func open(ctx context.Context, path string, options bbolt.Options) (*bbolt.DB, error) {
-	options.Timeout = lockTimeout
-	options.FreelistType = bbolt.FreelistMapType
-	options.OpenFile = openChecked(ctx, options.OpenFile)
-	var db *bbolt.DB
-	err := guard(func() (err error) {
-		db, err = bbolt.Open(path, 0o600, &options)
-		if errors.Is(err, syscall.EROFS) {
-			options.ReadOnly = true
-			db, err = bbolt.Open(path, 0o600, &options)
-		}
+// checkFile checks the contents, if any: an empty file that can be written to
+// is a new one to bbolt.
+func checkFile(file *os.File, writable bool) error {
+	info, err := file.Stat()
+	if err != nil || info.Size() == 0 && writable {
 		return err
-	})
-	if err != nil {
-		return nil, fmt.Errorf("open state file %s: %w", path, err)
 	}
-	return db, nil
-}
-
-type openFile func(path string, flag int, mode os.FileMode) (*os.File, error)
-
-// openChecked returns a function for bbolt to open its file with: the file is
-// locked, and either empty, which bbolt takes for a new one, or checked. next
-// is os.OpenFile if nil.
-func openChecked(ctx context.Context, next openFile) openFile {
-	if next == nil {
-		next = os.OpenFile
+	// That it cannot be read is damage as well.
+	if err := check(file, info.Size()); err != nil {
+		return fmt.Errorf("%w: %w", errDamaged, err)
 	}
-	return func(path string, flag int, mode os.FileMode) (_ *os.File, err error) {
-		file, err := next(path, flag, mode)
-		if err != nil {
-			return nil, err
-		}
-		defer func() {
-			if err != nil {
-				file.Close()
-			}
-		}()
-		if err := lock(ctx, file, flag&os.O_RDWR != 0); err != nil {
-			return nil, err
-		}
-		info, err := file.Stat()
-		if err != nil || info.Size() == 0 {
-			return file, err
-		}
-		// That it cannot be read is damage as well.
-		if err := check(file, info.Size()); err != nil {
-			return nil, fmt.Errorf("%w: %w", errDamaged, err)
-		}
-		return file, nil
-	}
+	return nil
 }

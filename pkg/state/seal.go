@@ -10,14 +10,16 @@ import (
 )
 
 // bbolt keeps sums of its meta pages only, so each value carries its own: the
-// CRC-32C of key and value, before the value. With the key in it, a value
-// cannot come back under another name.
+// CRC-32C of the key's length, key and value, before the value. With the key in
+// it, a value cannot come back under another name, and with the length no part
+// of one passes for part of the other.
 const sealSize = crc32.Size
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
 func sum(key, value []byte) uint32 {
-	return crc32.Update(crc32.Checksum(key, castagnoli), castagnoli, value)
+	head := append(binary.BigEndian.AppendUint32(nil, uint32(len(key))), key...)
+	return crc32.Update(crc32.Checksum(head, castagnoli), castagnoli, value)
 }
 
 func seal(key, value []byte) []byte {

@@ -22,7 +22,8 @@ import (
 )
 
 var (
-	bucketName       = []byte("v1")
+	// bucketName has the version of the format of the values.
+	bucketName       = []byte("v2")
 	revisionFloorKey = []byte("revisionFloor")
 	requestedPrefix  = "requested/"
 	nodeLabelsPrefix = "nodeLabels/"
@@ -34,13 +35,17 @@ type State struct {
 	db *bbolt.DB
 
 	mu sync.Mutex
-	// damage is what a use of db found, see do.
-	damage error
+	// unusable is why db cannot be used: the damage that a use of it found, see
+	// do, or that there is none.
+	unusable error
 }
 
 // Close closes the database. One that was found damaged since Open stays as it
 // is until the process ends.
 func (s *State) Close() error {
+	if s.db == nil {
+		return nil
+	}
 	return s.do(s.db.Close)
 }
 
@@ -142,12 +147,12 @@ func (s *State) write(key, value []byte) error {
 func (s *State) do(fn func() error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.damage != nil {
-		return s.damage
+	if s.unusable != nil {
+		return s.unusable
 	}
 	err := guard(fn)
 	if errors.Is(err, errDamaged) {
-		s.damage = err
+		s.unusable = err
 	}
 	return err
 }

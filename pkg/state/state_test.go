@@ -11,13 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"go.etcd.io/bbolt"
 )
 
 func mustOpen(t *testing.T, dir string) *State {
@@ -274,32 +272,6 @@ func TestFileCutWhileOpenStopsNobody(t *testing.T) {
 				t.Errorf("Close: %v; want an error of damage", err)
 			}
 		})
-	}
-}
-
-func TestReadOnlyFileSystemIsReadFrom(t *testing.T) {
-	dir := t.TempDir()
-	s := mustOpen(t, dir)
-	if err := s.SetNodeLabels("n1", map[string]string{"zone1": "a"}); err != nil {
-		t.Fatal(err)
-	}
-	mustClose(t, s)
-	db, err := open(t.Context(), filepath.Join(dir, fileName), bbolt.Options{OpenFile: func(path string, flag int, mode os.FileMode) (*os.File, error) {
-		if flag&os.O_RDWR != 0 {
-			return nil, &os.PathError{Op: "open", Path: path, Err: syscall.EROFS}
-		}
-		return os.OpenFile(path, flag, mode)
-	}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s = &State{db: db}
-	defer mustClose(t, s)
-	if labels, found, err := s.NodeLabels("n1"); err != nil || !found || labels["zone1"] != "a" {
-		t.Errorf("labels %v, found %t, %v", labels, found, err)
-	}
-	if err := s.SetRevisionFloor(1); err == nil {
-		t.Error("writing succeeds")
 	}
 }
 
