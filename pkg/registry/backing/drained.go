@@ -47,12 +47,14 @@ func (d *drainedStore) Watch(ctx context.Context, key string, opts storage.ListO
 	}
 	d.watches.Add(1)
 	d.mu.Unlock()
+	ctx, cancel := context.WithCancel(ctx)
 	source, err := d.Interface.Watch(ctx, key, opts)
 	if err != nil {
+		cancel()
 		d.watches.Done()
 		return nil, err
 	}
-	w := &drainedWatch{source: source, result: make(chan watch.Event), stopped: make(chan struct{})}
+	w := &drainedWatch{ctx: ctx, cancel: cancel, source: source, result: make(chan watch.Event)}
 	go func() {
 		defer d.watches.Done()
 		w.forward(d.ending)
@@ -63,20 +65,21 @@ func (d *drainedStore) Watch(ctx context.Context, key string, opts storage.ListO
 // drainedWatch hands over one event at a time: who takes the next one has done
 // with the one before.
 type drainedWatch struct {
-	source  watch.Interface
-	result  chan watch.Event
-	once    sync.Once
-	stopped chan struct{}
+	ctx    context.Context
+	cancel context.CancelFunc
+	source watch.Interface
+	result chan watch.Event
 }
 
 // Stop implements watch.Interface.
-func (w *drainedWatch) Stop() { w.once.Do(func() { close(w.stopped) }) }
+func (w *drainedWatch) Stop() { w.cancel() }
 
 // ResultChan implements watch.Interface.
 func (w *drainedWatch) ResultChan() <-chan watch.Event { return w.result }
 
 func (w *drainedWatch) forward(ending <-chan struct{}) {
 	defer close(w.result)
+	defer w.cancel()
 	defer w.source.Stop()
 	for {
 		select {
@@ -93,7 +96,7 @@ func (w *drainedWatch) forward(ending <-chan struct{}) {
 				return
 			}
 		case <-ending:
-		case <-w.stopped:
+		case <-w.ctx.Done():
 			return
 		}
 	}
@@ -103,7 +106,7 @@ func (w *drainedWatch) send(event watch.Event) bool {
 	select {
 	case w.result <- event:
 		return true
-	case <-w.stopped:
+	case <-w.ctx.Done():
 		return false
 	}
 }

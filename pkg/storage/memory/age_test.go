@@ -131,6 +131,9 @@ func TestMemoryDoesNotGrowWithAge(t *testing.T) {
 					var got kept
 					eventually(t, when, func() bool { // the background work deletes and forgets a little later
 						got = keptBy(a.Store)
+						if got.expiring > test.want.expiring {
+							clock.Step(time.Second) // it may have set its timer after the last step, for a time before it
+						}
 						return got.objects <= test.want.objects && got.expiring <= test.want.expiring && got.changes <= test.want.changes
 					})
 					if got.slots >= got.changes+2*chunkSize {

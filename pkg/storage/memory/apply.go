@@ -159,6 +159,7 @@ func (s *Store) Reset(revision uint64, objects map[string]runtime.Object) {
 	defer s.unlockAndWake()
 	s.current, s.clone, s.expiring = next, nil, newExpiryTree()
 	s.history = history{}
+	s.ambiguous = max(s.ambiguous, s.revision)
 	s.revision, s.floor, s.compacted = largest, largest, largest
 	s.epoch++
 }

@@ -36,7 +36,12 @@ func newCodec(cfg Config) *codec {
 
 // encode returns the bytes of object without resourceVersion and selfLink, which are not stored. It does not write to it.
 func (c *codec) encode(key string, object runtime.Object) ([]byte, error) {
-	bare := shallowCopy(object)
+	var bare runtime.Object
+	if _, ok := object.(runtime.Unstructured); ok {
+		bare = object.DeepCopyObject() // codecs of custom resources prune in place
+	} else {
+		bare = shallowCopy(object)
+	}
 	if err := versioner.PrepareObjectForStorage(bare); err != nil {
 		return nil, fmt.Errorf("preparing key %q for storage: %w", key, err)
 	}

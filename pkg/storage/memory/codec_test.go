@@ -243,6 +243,63 @@ func TestSuggestionSparesDecoding(t *testing.T) {
 	}
 }
 
+// TestSuggestionFromBeforeAResetIsIgnored has two versions of an object with one revision: one from before a Reset to
+// smaller revisions, one from after it.
+func TestSuggestionFromBeforeAResetIsIgnored(t *testing.T) {
+	const key = "/pods/ns/a"
+	store := newCodecStore(t)
+	old := mustCreate(t, store, pod("ns", "a", "old"))
+	store.Advance(store.Revision() + 2)
+	seen := func(suggestion *example.Pod) []string {
+		var out []string
+		look := func(object runtime.Object) error {
+			out = append(out, object.(*example.Pod).Annotations["version"])
+			return errInjected
+		}
+		err := store.GuaranteedUpdate(t.Context(), key, &example.Pod{}, false, nil, storage.SimpleUpdate(func(object runtime.Object) (runtime.Object, error) {
+			return nil, look(object)
+		}), suggestion)
+		if !errors.Is(err, errInjected) {
+			t.Errorf("GuaranteedUpdate: %v", err)
+		}
+		err = store.Delete(t.Context(), key, &example.Pod{}, nil, func(_ context.Context, object runtime.Object) error {
+			return look(object)
+		}, suggestion, storage.DeleteOptions{})
+		if !errors.Is(err, errInjected) {
+			t.Errorf("Delete: %v", err)
+		}
+		return out
+	}
+	expect := func(when, version string) {
+		t.Helper()
+		present, _ := store.lookup(key)
+		suggestion := old.DeepCopy()
+		suggestion.ResourceVersion = fmt.Sprint(present.revision)
+		if diff := cmp.Diff([]string{version, version}, seen(suggestion)); diff != "" {
+			t.Errorf("%s: versions that were looked at (-want +got):\n%s", when, diff)
+		}
+	}
+	expect("before the Reset", "old")
+	after := pod("ns", "a", "new")
+	after.ResourceVersion = old.ResourceVersion
+	store.Reset(1, map[string]runtime.Object{key: after})
+	expect("the object of the Reset", "new")
+	store.Reset(1, map[string]runtime.Object{key: pod("ns", "a", "newer")})
+	expect("the object of another Reset", "newer")
+	apply := func(version string) {
+		t.Helper()
+		if _, err := store.Apply(Change{Key: key, Object: pod("ns", "a", version)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i := store.Revision(); i < 4; i++ { // the revision before the first Reset
+		apply("again")
+		expect("a revision that is given again", "again")
+	}
+	apply("new")
+	expect("a revision that was never given before", "old")
+}
+
 // TestSpoiltSuggestionIsNotUsedAgain has another write come between, and the caller's function write the new
 // resourceVersion into the suggestion that it got.
 func TestSpoiltSuggestionIsNotUsedAgain(t *testing.T) {
@@ -334,6 +391,92 @@ func TestStaleValuesAreRewritten(t *testing.T) {
 				t.Errorf("written: %v, want %v", written, test.stale)
 			}
 			before = out
+		})
+	}
+}
+
+// countingTransformer counts what is read, and fails to read more than limit values.
+type countingTransformer struct {
+	value.Transformer
+	reads, limit int
+}
+
+func (c *countingTransformer) TransformFromStorage(ctx context.Context, data []byte, dataCtx value.Context) ([]byte, bool, error) {
+	if c.reads++; c.reads > c.limit {
+		return nil, false, errInjected
+	}
+	return c.Transformer.TransformFromStorage(ctx, data, dataCtx)
+}
+
+// TestWritesReadOnce checks that an update and a deletion transform what is there only once: a transformer may be slow,
+// and one that fails after the write would make a success look like an error.
+func TestWritesReadOnce(t *testing.T) {
+	const key = "/pods/ns/a"
+	for _, test := range []struct {
+		name    string
+		write   func(store *Store, out *example.Pod, suggestion runtime.Object) error
+		content string
+		written bool
+	}{
+		{"an update", func(store *Store, out *example.Pod, suggestion runtime.Object) error {
+			return store.GuaranteedUpdate(t.Context(), key, out, false, nil, updateTo(pod("ns", "a", "2"), nil), suggestion)
+		}, "2", true},
+		{"an update that changes nothing", func(store *Store, out *example.Pod, suggestion runtime.Object) error {
+			return store.GuaranteedUpdate(t.Context(), key, out, false, nil, updateTo(pod("ns", "a", "1"), nil), suggestion)
+		}, "1", false},
+		{"a deletion", func(store *Store, out *example.Pod, suggestion runtime.Object) error {
+			return store.Delete(t.Context(), key, out, nil, storage.ValidateAllObjectFunc, suggestion, storage.DeleteOptions{})
+		}, "1", true},
+	} {
+		for _, suggested := range []bool{false, true} {
+			t.Run(fmt.Sprintf("%s/suggested=%v", test.name, suggested), func(t *testing.T) {
+				store := newCodecStore(t)
+				created := mustCreate(t, store, pod("ns", "a", "1"))
+				var suggestion runtime.Object
+				if suggested {
+					suggestion = created.DeepCopy()
+				}
+				transformer := switchable(store)
+				counting := &countingTransformer{Transformer: transformer.base, limit: 1}
+				transformer.set(counting)
+				out := &example.Pod{}
+				if err := test.write(store, out, suggestion); err != nil {
+					t.Fatal(err)
+				}
+				if counting.reads != 1 {
+					t.Errorf("%d values were read, want 1", counting.reads)
+				}
+				want := pod("ns", "a", test.content)
+				want.ResourceVersion = fmt.Sprint(store.Revision())
+				if diff := cmp.Diff(want, out); diff != "" {
+					t.Errorf("output (-want +got):\n%s", diff)
+				}
+				if written := out.ResourceVersion != created.ResourceVersion; written != test.written {
+					t.Errorf("written: %v, want %v", written, test.written)
+				}
+			})
+		}
+	}
+}
+
+// TestCanceledWatchReportsNoError cancels watches while they read; that they could not is of no interest to anyone.
+func TestCanceledWatchReportsNoError(t *testing.T) {
+	for _, from := range []string{"", "1"} {
+		t.Run("resourceVersion="+from, func(t *testing.T) {
+			for range 20 { // an error that is sent to a canceled watch arrives every other time
+				ctx, cancel := context.WithCancel(t.Context())
+				store := newCodecStore(t, func(cfg *Config) { cfg.Transformer = cancelingTransformer{cfg.Transformer, cancel} })
+				if err := store.Create(t.Context(), "/pods/ns/a", pod("ns", "a", "1"), nil, 0); err != nil {
+					t.Fatal(err)
+				}
+				w, err := store.Watch(ctx, "/pods/", storage.ListOptions{Recursive: true, Predicate: storage.Everything, ResourceVersion: from})
+				if err != nil {
+					t.Fatal(err)
+				}
+				for event := range w.ResultChan() {
+					t.Fatalf("got %v", event)
+				}
+			}
 		})
 	}
 }

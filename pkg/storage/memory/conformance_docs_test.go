@@ -136,25 +136,12 @@ func TestConformanceIsDocumented(t *testing.T) {
 
 func conformanceTable() string {
 	functions := map[string]bool{}
-	var counts, skips strings.Builder
+	var counts, skips, alterations strings.Builder
 	for i := range conformanceCases {
 		c := &conformanceCases[i]
 		functions[c.function] = true
-		var reasons []string
-		where := map[string][]string{}
-		for _, e := range environments {
-			reason := c.skip(e)
-			if reason == "" {
-				continue
-			}
-			if !slices.Contains(reasons, reason) {
-				reasons = append(reasons, reason)
-			}
-			where[reason] = append(where[reason], e.String())
-		}
-		for _, reason := range reasons {
-			fmt.Fprintf(&skips, "| %s | %s | %s |\n", c.name(), strings.Join(where[reason], ", "), reason)
-		}
+		writeRows(&skips, c.name(), c.skip)
+		writeRows(&alterations, c.name(), c.alteration)
 	}
 	for _, e := range environments {
 		skipped := 0
@@ -166,6 +153,26 @@ func conformanceTable() string {
 		fmt.Fprintf(&counts, "| %s | %d | %d |\n", e, len(conformanceCases)-skipped, skipped)
 	}
 	return fmt.Sprintf("\nThe suite has %d functions; some run in variants, which makes %d cases.\n\n"+
-		"| | run | skipped |\n|---|---|---|\n%s\n| case | skipped in | reason |\n|---|---|---|\n%s\n",
-		len(functions), len(conformanceCases), counts.String(), skips.String())
+		"| | run | skipped |\n|---|---|---|\n%s\n| case | skipped in | reason |\n|---|---|---|\n%s\n"+
+		"Some cases that run do not ask all of it of the store:\n\n| case | altered in | how |\n|---|---|---|\n%s\n",
+		len(functions), len(conformanceCases), counts.String(), skips.String(), alterations.String())
+}
+
+// writeRows writes a row for each remark that there is about the case called name, with the environments that it is about.
+func writeRows(out *strings.Builder, name string, remark func(environment) string) {
+	var remarks []string
+	where := map[string][]string{}
+	for _, e := range environments {
+		about := remark(e)
+		if about == "" {
+			continue
+		}
+		if !slices.Contains(remarks, about) {
+			remarks = append(remarks, about)
+		}
+		where[about] = append(where[about], e.String())
+	}
+	for _, about := range remarks {
+		fmt.Fprintf(out, "| %s | %s | %s |\n", name, strings.Join(where[about], ", "), about)
+	}
 }

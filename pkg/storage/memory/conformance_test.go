@@ -47,6 +47,8 @@ type conformanceCase struct {
 	run      func(context.Context, *testing.T, *subject)
 
 	notInObjectMode, notRaw, notCached string
+	// alteredInObjectMode and alteredCached say what a case that runs there does not ask of the store itself.
+	alteredInObjectMode, alteredCached string
 
 	gates gates
 	// waits marks cases that do little but wait for seconds.
@@ -71,6 +73,20 @@ func (c *conformanceCase) skip(e environment) string {
 		return c.notCached
 	default:
 		return c.notRaw
+	}
+}
+
+// alteration returns what is not as the suite has it where c runs in e; "" if all is.
+func (c *conformanceCase) alteration(e environment) string {
+	switch {
+	case c.skip(e) != "":
+		return ""
+	case !e.codec && c.alteredInObjectMode != "":
+		return c.alteredInObjectMode
+	case e.cached:
+		return c.alteredCached
+	default:
+		return ""
 	}
 }
 

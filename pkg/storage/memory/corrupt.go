@@ -60,9 +60,9 @@ func corruptObject(key string, err error) error {
 	return err
 }
 
-// corruptDeletion is the error of a watch that cannot read what was deleted.
+// corruptDeletion makes an error of reading what was deleted the one that tells a watch that the object was corrupt.
 func corruptDeletion(err error) error {
-	if !isCorrupt(err) {
+	if !isCorrupt(err) || !unsafeDeletion() {
 		return err
 	}
 	return readError(fmt.Sprintf("saw a DELETED event, but object data is corrupt - %v", err), nil)

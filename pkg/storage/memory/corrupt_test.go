@@ -136,8 +136,9 @@ func TestUnreadableObjectCanBeFoundAndDeleted(t *testing.T) {
 	const key = "/pods/ns/broken"
 	unsafe := storage.DeleteOptions{ExpectTransformOrDecodeError: true}
 	forEachDamage(t, true, func(t *testing.T, store *Store, revision uint64) {
-		if err := store.Get(t.Context(), key, storage.GetOptions{}, &example.Pod{}); !storage.IsCorruptObject(err) {
-			t.Errorf("Get: %v, want a corrupt object", err)
+		err := store.Get(t.Context(), key, storage.GetOptions{}, &example.Pod{})
+		if failed, ok := errors.AsType[*storage.StorageError](err); !ok || !storage.IsCorruptObject(err) || failed.Key != key {
+			t.Errorf("Get: %v, want a corrupt object %s", err, key)
 		}
 		names, err := listPods(store, storage.Everything)
 		if status := apierrors.APIStatus(nil); !asStatus(err, &status) || status.Status().Reason != metav1.StatusReasonStoreReadError ||
@@ -242,13 +243,16 @@ func TestUnreadableObjectEndsWatches(t *testing.T) {
 			name      string
 			from      uint64
 			predicate storage.SelectionPredicate
+			enabled   bool
 			reason    metav1.StatusReason
 		}{
-			{"its change", revision, storage.Everything, metav1.StatusReasonInternalError},
-			{"its change, of which nobody knows whether it is selected", revision, onlyC, metav1.StatusReasonInternalError},
-			{"its deletion", damaged, storage.Everything, metav1.StatusReasonStoreReadError},
+			{"its change", revision, storage.Everything, true, metav1.StatusReasonInternalError},
+			{"its change, of which nobody knows whether it is selected", revision, onlyC, true, metav1.StatusReasonInternalError},
+			{"its deletion", damaged, storage.Everything, true, metav1.StatusReasonStoreReadError},
+			{"its deletion, and the feature is disabled", damaged, storage.Everything, false, metav1.StatusReasonInternalError},
 		} {
 			t.Run(test.name, func(t *testing.T) {
+				featuregatetesting.SetFeatureGateDuringTest(t, utilfeature.DefaultFeatureGate, features.AllowUnsafeMalformedObjectDeletion, test.enabled)
 				w := mustWatch(t, store, storage.ListOptions{Recursive: true, Predicate: test.predicate, ResourceVersion: fmt.Sprint(test.from)})
 				expectError(t, w, test.reason)
 			})

@@ -41,7 +41,7 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 	if out == nil {
 		return nil
 	}
-	return s.result(d, created, out)
+	return s.result(created, d.plain, out)
 }
 
 // replace commits next if its key still is what the caller saw: expected, or nothing if that is nil. It returns false

@@ -55,11 +55,12 @@ func (s *Store) Delete(
 		if err != nil {
 			return err
 		}
-		if gone != nil && !expectCorrupt {
-			return s.readInto(ctx, gone, out)
-		}
-		if gone != nil {
+		switch {
+		case gone == nil: // another write came first
+		case expectCorrupt:
 			return nil
+		default:
+			return s.result(gone, last.plain, out)
 		}
 	}
 }

@@ -26,7 +26,8 @@
 //     each event for each watch. A watch with a selector decodes the version before a change too. The stock cacher is
 //     meant to be the one watch.
 //   - An update that encodes to the bytes that are there is not written, unless the transformer calls them stale.
-//   - A suggestion for an update or a deletion is used if it has the revision of the present version, and spares decoding.
+//   - A suggestion for an update or a deletion is used if it has the revision of the present version, and spares decoding. A
+//     revision that a Reset may have brought back does not count.
 //   - What cannot be read fails with an internal error, ends a watch with an ERROR event, and stays. With the feature gate
 //     AllowUnsafeMalformedObjectDeletion, Get and GetList say that it is corrupt, and Delete may be told to remove it.
 //

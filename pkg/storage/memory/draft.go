@@ -61,18 +61,6 @@ func (s *Store) adopt(key string, object runtime.Object) (*entry, error) {
 	return s.entry(context.Background(), d)
 }
 
-// result sets *out to the object of d as it was committed with e.
-func (s *Store) result(d draft, e *entry, out runtime.Object) error {
-	object := e.object
-	if s.codec != nil {
-		var err error
-		if object, err = s.codec.decode(d.key, d.plain, e.revision); err != nil {
-			return err
-		}
-	}
-	return assign(d.key, out, s.own(object))
-}
-
 // unchanged tells whether d is what is stored already, so that it need not be written: in codec mode the same bytes, in
 // object mode the same content. Nil and empty are different there, as they are to clients that read JSON; and the
 // resourceVersion of present is written into d, which committing d overwrites.

@@ -4,6 +4,7 @@
 package memory
 
 import (
+	"math"
 	"time"
 
 	"github.com/google/btree"
@@ -23,12 +24,14 @@ func newExpiryTree() *btree.BTreeG[*entry] {
 	})
 }
 
-// expiry turns a time to live in seconds, 0: for ever, into a time.
+// expiry turns a time to live in seconds, 0: for ever, into a time as entry has it. What lives longer than Unix
+// nanoseconds count, until the year 2262, lives for ever.
 func expiry(now time.Time, ttl uint64) int64 {
-	if ttl == 0 {
+	from := now.UnixNano()
+	if ttl == 0 || ttl > uint64(math.MaxInt64-from)/uint64(time.Second) {
 		return 0
 	}
-	return now.Add(time.Duration(ttl) * time.Second).UnixNano()
+	return from + int64(ttl)*int64(time.Second)
 }
 
 // expiresFirst tells the background work about e if e is what expires next.

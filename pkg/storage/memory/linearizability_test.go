@@ -16,8 +16,10 @@ import (
 
 	"github.com/anishathalye/porcupine"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/apis/example"
 	"k8s.io/apiserver/pkg/storage"
 	"k8s.io/utils/ptr"
@@ -294,6 +296,9 @@ func settle(t *testing.T, cached *cachedStore) {
 	defer cancel()
 	eventually(t, "the cacher delivers everything", func() bool {
 		w, err := cached.Watch(ctx, key, storage.ListOptions{Predicate: storage.Everything, SendInitialEvents: ptr.To(false)})
+		if apierrors.IsTooManyRequests(err) {
+			return false // it fills itself anew
+		}
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -301,8 +306,8 @@ func settle(t *testing.T, cached *cachedStore) {
 		if _, err := cached.below.Apply(Change{Key: key, Object: pod("settled", "p", "1")}); err != nil {
 			t.Fatal(err)
 		}
-		_, open := <-w.ResultChan() // the cacher ends a watch that is too slow for what is on its way
-		return open
+		event, open := <-w.ResultChan() // the cacher ends a watch that is too slow for what is on its way
+		return open && event.Type != watch.Error
 	})
 }
 

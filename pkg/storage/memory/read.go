@@ -47,17 +47,30 @@ func (s *Store) readInto(ctx context.Context, e *entry, out runtime.Object) erro
 	return assign(e.key, out, s.own(object))
 }
 
+// result ends a write: it sets *out to the object of e, of which the writer has the encoded form already. It does not
+// transform, so a transformer that fails after the commit does not make it look like a failure.
+func (s *Store) result(e *entry, plain []byte, out runtime.Object) error {
+	object := e.object
+	if s.codec != nil {
+		var err error
+		if object, err = s.codec.decode(e.key, plain, e.revision); err != nil {
+			return err
+		}
+	}
+	return assign(e.key, out, s.own(object))
+}
+
 // state is a present entry as an update or a deletion begins with it.
 type state struct {
 	entry  *entry
 	object runtime.Object // the caller's own
-	// plain is what object was decoded from, and stale whether the transformer wants it written anew; codec mode only.
+	// plain is the encoded form of object, and stale whether the transformer wants it written anew; codec mode only.
 	plain []byte
 	stale bool
 }
 
-// state reads e. A suggestion of the same revision spares decoding, and with it the webhook that may convert the object;
-// one of another revision is ignored, because here the present entry is at hand. So nobody decides on stale data.
+// state reads e. A suggestion that is known to be the same version spares decoding, and with it the webhook that may
+// convert the object; any other is ignored, because here the present entry is at hand. So nobody decides on stale data.
 func (s *Store) state(ctx context.Context, e *entry, suggestion runtime.Object) (state, error) {
 	if s.codec == nil {
 		return state{entry: e, object: e.object.DeepCopyObject()}, nil
@@ -67,12 +80,21 @@ func (s *Store) state(ctx context.Context, e *entry, suggestion runtime.Object) 
 	if out.plain, out.stale, err = s.codec.open(ctx, e); err != nil {
 		return state{}, err
 	}
-	if suggestion != nil {
-		if revision, err := versioner.ObjectResourceVersion(suggestion); err == nil && revision == e.revision {
-			out.object = suggestion
-			return out, nil
-		}
+	if suggestion != nil && s.isVersion(suggestion, e) {
+		out.object = suggestion
+		return out, nil
 	}
 	out.object, err = s.codec.decode(e.key, out.plain, e.revision)
 	return out, err
+}
+
+// isVersion tells whether object, which was read from this store, must be the version e of its key.
+func (s *Store) isVersion(object runtime.Object, e *entry) bool {
+	revision, err := versioner.ObjectResourceVersion(object)
+	if err != nil || revision != e.revision {
+		return false
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return revision > s.ambiguous
 }

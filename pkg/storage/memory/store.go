@@ -99,6 +99,9 @@ type Store struct {
 	compacted uint64
 	// epoch counts the Resets. A watch that began in another epoch is expired.
 	epoch uint64
+	// ambiguous is the largest revision that there was before a Reset. Up to it a revision may have been given twice, and
+	// does not tell the versions of a key apart.
+	ambiguous uint64
 	// progress counts the requests for bookmarks.
 	progress uint64
 	// changed is closed when there is something new for the watches.

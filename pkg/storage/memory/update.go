@@ -17,8 +17,9 @@ import (
 // again with the new object if another write came first. An update that changes nothing but resourceVersion and selfLink
 // is not written and makes no new revision. The time to live is what tryUpdate returns; nil means for ever, as with etcd.
 //
-// The suggestion is used if it is the present version, which spares decoding it; it spares a read from a remote store,
-// and here the present version is at hand. So tryUpdate and the preconditions never see stale data.
+// A suggestion is meant to spare a read from a remote store; here the present version is at hand. In codec mode one that
+// is known to be the present version spares decoding it, any other is ignored. So tryUpdate and the preconditions never
+// see stale data.
 func (s *Store) GuaranteedUpdate(
 	ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, suggestion runtime.Object) error {
@@ -83,7 +84,7 @@ func (u *guaranteedUpdate) round(ctx context.Context) (done bool, err error) {
 			return false, err
 		}
 		if same {
-			return true, s.readInto(ctx, present.entry, u.destination)
+			return true, s.result(present.entry, present.plain, u.destination)
 		}
 	}
 	next, err := s.entry(ctx, d)
@@ -96,7 +97,7 @@ func (u *guaranteedUpdate) round(ctx context.Context) (done bool, err error) {
 	if done, err := s.replace(present.entry, next, *ttl); !done {
 		return false, err
 	}
-	return true, s.result(d, next, u.destination)
+	return true, s.result(next, d.plain, u.destination)
 }
 
 // present returns what tryUpdate gets: the present object, or an empty one.

@@ -170,8 +170,11 @@ func (w *watcher) sendBookmark(revision uint64, endsInitial bool) bool {
 	return w.send(watch.Event{Type: watch.Bookmark, Object: bookmark})
 }
 
-// sendError sends the last event of a watch.
+// sendError sends the last event of a watch. A canceled watch ends without one: err may say no more than that.
 func (w *watcher) sendError(err error) {
+	if w.ctx.Err() != nil {
+		return
+	}
 	var status apierrors.APIStatus
 	if !errors.As(err, &status) {
 		status = apierrors.NewInternalError(err)
