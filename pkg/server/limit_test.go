@@ -16,9 +16,10 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// askWithoutReading opens a connection and asks on many streams for answers that
-// have no room to arrive.
-func askWithoutReading(t *testing.T, g *grid, token, path string, streams int) {
+// dialWithoutRoom opens a connection over HTTP/2 on which answers have no room to
+// arrive. What the kernel would buffer for a client that does not read its
+// connection is megabytes.
+func dialWithoutRoom(t *testing.T, g *grid) (*tls.Conn, *http2.Framer) {
 	t.Helper()
 	config, err := rest.TLSConfigFor(rest.AnonymousClientConfig(g.local))
 	if err != nil {
@@ -37,6 +38,14 @@ func askWithoutReading(t *testing.T, g *grid, token, path string, streams int) {
 	if err := framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}); err != nil {
 		t.Fatal(err)
 	}
+	return conn, framer
+}
+
+// askWithoutReading asks on many streams of one connection for answers that have
+// no room to arrive.
+func askWithoutReading(t *testing.T, g *grid, token, path string, streams int) {
+	t.Helper()
+	_, framer := dialWithoutRoom(t, g)
 	var block bytes.Buffer
 	encoder := hpack.NewEncoder(&block)
 	for i := range streams {

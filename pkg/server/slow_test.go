@@ -28,7 +28,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/storage"
-	"k8s.io/client-go/rest"
 	"k8s.io/component-base/metrics/legacyregistry"
 
 	"github.com/grid-apiserver/grid-apiserver/pkg/watchcache"
@@ -120,8 +119,7 @@ func (r *numberedReader) follow(ctx context.Context, g *grid, client *http.Clien
 	return nil
 }
 
-// stuckStream is a watch over HTTP/2 for whose answer there is no room until it is read. What the kernel would buffer for a
-// client that does not read its connection is megabytes.
+// stuckStream is a watch for whose answer there is no room until it is read.
 type stuckStream struct {
 	conn   *tls.Conn
 	framer *http2.Framer
@@ -129,16 +127,6 @@ type stuckStream struct {
 
 func newStuckStream(t *testing.T, g *grid, revision string) *stuckStream {
 	t.Helper()
-	config, err := rest.TLSConfigFor(rest.AnonymousClientConfig(g.local))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config.NextProtos = []string{"h2"}
-	conn, err := tls.Dial("tcp", g.address, config)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { conn.Close() })
 	var fields bytes.Buffer
 	encoder := hpack.NewEncoder(&fields)
 	for _, field := range []hpack.HeaderField{
@@ -150,16 +138,12 @@ func newStuckStream(t *testing.T, g *grid, revision string) *stuckStream {
 			t.Fatal(err)
 		}
 	}
-	s := &stuckStream{conn, http2.NewFramer(conn, conn)}
-	s.framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
-	_, err = io.WriteString(conn, http2.ClientPreface)
-	if err := errors.Join(err,
-		s.framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 0}),
-		s.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields.Bytes(), EndStream: true, EndHeaders: true}),
-	); err != nil {
+	conn, framer := dialWithoutRoom(t, g)
+	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	if err := framer.WriteHeaders(http2.HeadersFrameParam{StreamID: 1, BlockFragment: fields.Bytes(), EndStream: true, EndHeaders: true}); err != nil {
 		t.Fatal(err)
 	}
-	return s
+	return &stuckStream{conn, framer}
 }
 
 // waitForAnswer reads the headers of the answer: from then on the watch is open.
