@@ -22,6 +22,7 @@ RACE ?=
 BENCHCOUNT ?= 6
 BENCHFLAGS ?=
 E2EFLAGS ?=
+DEMO_EXIT ?=
 RUNFLAGS ?=
 
 .PHONY: help
@@ -29,11 +30,19 @@ help: ## Show this help.
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z0-9-]+:.*## / {printf "  %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/grid-apiserver.
-	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/grid-apiserver ./cmd/grid-apiserver
+build: ## Build bin/grid-apiserver and bin/grid-controller-manager.
+	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
+
+# The first build compiles Kubernetes' libraries, which takes minutes.
+.PHONY: demo
+demo: ## Show, without a cluster, what each of three nodes sees; DEMO_EXIT=1 ends it after the check.
+	@mkdir -p bin
+	@echo "Building the demo (some minutes the first time)"
+	@CGO_ENABLED=0 go build -o bin/servicegrid-demo ./examples/servicegrid-demo/demo
+	@DEMO_EXIT='$(DEMO_EXIT)' bin/servicegrid-demo
 
 .PHONY: run
-run: build ## Run it with RUNFLAGS, for example RUNFLAGS='--kubeconfig=... --node-name=...'; the data directory is bin/data.
+run: build ## Run it with RUNFLAGS, for example RUNFLAGS='--standalone --node-name=...'; the data directory is bin/data.
 	bin/grid-apiserver --data-dir=bin/data $(RUNFLAGS)
 
 .PHONY: test
@@ -54,6 +63,14 @@ test-random: ## Play N (10000) random interleavings against the view and the sto
 test-mutants: ## Plant one defect at a time, and check that the tests notice.
 	hack/mutants.sh
 
+.PHONY: test-writes
+test-writes: ## Write through a view at random for 15 s, on a machine that does nothing else.
+	CGO_ENABLED=0 go test -count 1 -run '^TestRandomWritesThroughTheView$$' ./pkg/testserver -writes
+
+.PHONY: test-steady
+test-steady: ## Watch a standalone server for 30 s in which nothing has to be written, and count what is.
+	CGO_ENABLED=0 go test -count 1 -run '^TestSteadyStateWritesNothing$$' ./pkg/testserver -quiet=30s
+
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (10s).
 	hack/fuzz.sh $(FUZZTIME)
@@ -71,6 +88,10 @@ endif
 .PHONY: bench-server
 bench-server: ## Measure the whole server beside a real kube-apiserver, in five minutes. Needs root and Debian.
 	cd test/e2e && go run ./cmd/lab build && go run ./bench
+
+.PHONY: bench-lists
+bench-lists: ## Measure what large LISTs take in memory, in three minutes. Linux.
+	go test -v -count 1 -timeout 30m -run '^TestPeakMemoryOfLists$$' ./pkg/server -listmemory
 
 # The programs of the lab are built first, because that shows its progress, and so does -p 1 -v for the tests. With -p 1
 # Go also compiles one package at a time, so go vet compiles them before.
@@ -94,11 +115,11 @@ lint: ## Run golangci-lint on both modules.
 	done; exit $$status
 
 .PHONY: verify
-verify: ## Check what must be in step: modules, formatting, headers, go vet, logging calls, manifests, golden files.
+verify: ## Check what must be in step: modules, generated code, formatting, headers, go vet, logging calls, manifests, golden files.
 	hack/verify.sh $(MODULES)
 
 .PHONY: update
-update: ## Bring that in step: tidy the modules, format, rewrite the golden files.
+update: ## Bring that in step: tidy the modules, generate code, format, rewrite the golden files.
 	hack/update.sh $(MODULES)
 
 .PHONY: clean

@@ -18,8 +18,12 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/kubernetes/scheme"
 	"sigs.k8s.io/yaml"
@@ -38,7 +42,7 @@ type kustomization struct {
 }
 
 // alternatives are manifests that are applied in another way than by the kustomization.
-var alternatives = []string{"static-pod.yaml"}
+var alternatives = []string{"endpoints-role.yaml", "static-pod.yaml"}
 
 func TestManifestsAreOfKnownTypesWithoutUnknownFields(t *testing.T) {
 	for _, file := range manifests(t) {
@@ -62,33 +66,39 @@ func TestKustomizationListsEveryManifest(t *testing.T) {
 	}
 }
 
-func TestDaemonSetRefersToWhatExists(t *testing.T) {
-	var daemonSet *appsv1.DaemonSet
+func TestManifestsReferToWhatExists(t *testing.T) {
+	var workloads []workload
 	accounts, configMaps, roles := map[string]bool{}, map[string]map[string]string{}, map[string]bool{}
 	var bindings []*rbacv1.ClusterRoleBinding
-	for _, file := range readKustomization(t).Resources {
+	for _, file := range append(readKustomization(t).Resources, "endpoints-role.yaml") {
 		for _, obj := range decode(t, file) {
 			switch obj := obj.(type) {
 			case *appsv1.DaemonSet:
-				daemonSet = obj
+				workloads = append(workloads, workload{obj.ObjectMeta, obj.Spec.Selector, obj.Spec.Template})
+			case *appsv1.Deployment:
+				workloads = append(workloads, workload{obj.ObjectMeta, obj.Spec.Selector, obj.Spec.Template})
 			case *corev1.ServiceAccount:
 				accounts[obj.Namespace+"/"+obj.Name] = true
 			case *corev1.ConfigMap:
 				configMaps[obj.Namespace+"/"+obj.Name] = obj.Data
 			case *rbacv1.ClusterRole:
-				roles[obj.Name] = true
+				roles["/"+obj.Name] = true
+			case *rbacv1.Role:
+				roles[obj.Namespace+"/"+obj.Name] = true
 			case *rbacv1.ClusterRoleBinding:
 				bindings = append(bindings, obj)
+			case *rbacv1.RoleBinding:
+				// The same fields: a namespace makes the difference.
+				bindings = append(bindings, &rbacv1.ClusterRoleBinding{ObjectMeta: obj.ObjectMeta, Subjects: obj.Subjects, RoleRef: obj.RoleRef})
+			case *apiextensionsv1.CustomResourceDefinition:
+				// It refers to nothing. See TestCustomResourceDefinitionIsValid.
 			default:
 				t.Errorf("%s has a %T, which this test does not check", file, obj)
 			}
 		}
 	}
-	if daemonSet == nil {
-		t.Fatal("there is no DaemonSet")
-	}
 	for _, binding := range bindings {
-		if !roles[binding.RoleRef.Name] {
+		if !roles[binding.Namespace+"/"+binding.RoleRef.Name] {
 			t.Errorf("binding %s refers to the role %s, which does not exist", binding.Name, binding.RoleRef.Name)
 		}
 		for _, subject := range binding.Subjects {
@@ -97,25 +107,40 @@ func TestDaemonSetRefersToWhatExists(t *testing.T) {
 			}
 		}
 	}
-
-	pod := daemonSet.Spec.Template
-	for key, value := range daemonSet.Spec.Selector.MatchLabels {
-		if pod.Labels[key] != value {
-			t.Errorf("the selector's label %s=%s is not on the pod", key, value)
-		}
-	}
-	if !accounts[daemonSet.Namespace+"/"+pod.Spec.ServiceAccountName] {
-		t.Errorf("ServiceAccount %q does not exist", pod.Spec.ServiceAccountName)
-	}
-	volumes := map[string]bool{}
-	for _, volume := range pod.Spec.Volumes {
-		volumes[volume.Name] = true
+	if len(workloads) != 2 {
+		t.Errorf("%d workloads, want a DaemonSet and a Deployment", len(workloads))
 	}
 	images := map[string]bool{}
 	for _, image := range readKustomization(t).Images {
 		images[image.Name] = true
 	}
-	for _, container := range pod.Spec.Containers {
+	for _, workload := range workloads {
+		t.Run(workload.meta.Name, func(t *testing.T) { workload.check(t, accounts, images, configMaps) })
+	}
+}
+
+// workload is what a DaemonSet and a Deployment have in common.
+type workload struct {
+	meta     metav1.ObjectMeta
+	selector *metav1.LabelSelector
+	pod      corev1.PodTemplateSpec
+}
+
+// check tests that what the pod refers to is there: ServiceAccounts, images, volumes, ports and keys of ConfigMaps.
+func (w workload) check(t *testing.T, accounts, images map[string]bool, configMaps map[string]map[string]string) {
+	for key, value := range w.selector.MatchLabels {
+		if w.pod.Labels[key] != value {
+			t.Errorf("the selector's label %s=%s is not on the pod", key, value)
+		}
+	}
+	if !accounts[w.meta.Namespace+"/"+w.pod.Spec.ServiceAccountName] {
+		t.Errorf("ServiceAccount %q does not exist", w.pod.Spec.ServiceAccountName)
+	}
+	volumes := map[string]bool{}
+	for _, volume := range w.pod.Spec.Volumes {
+		volumes[volume.Name] = true
+	}
+	for _, container := range w.pod.Spec.Containers {
 		if !images[container.Image] {
 			t.Errorf("image %q is not replaced by the kustomization", container.Image)
 		}
@@ -129,8 +154,18 @@ func TestDaemonSetRefersToWhatExists(t *testing.T) {
 				continue
 			}
 			ref := env.ValueFrom.ConfigMapKeyRef
-			if _, ok := configMaps[daemonSet.Namespace+"/"+ref.Name][ref.Key]; !ok {
+			if _, ok := configMaps[w.meta.Namespace+"/"+ref.Name][ref.Key]; !ok {
 				t.Errorf("%s: ConfigMap %s has no key %q", env.Name, ref.Name, ref.Key)
+			}
+		}
+		for _, probe := range []*corev1.Probe{container.LivenessProbe, container.ReadinessProbe} {
+			if probe == nil || probe.HTTPGet == nil {
+				t.Fatal("a probe is missing")
+			}
+			if !slices.ContainsFunc(container.Ports, func(port corev1.ContainerPort) bool {
+				return probe.HTTPGet.Port == intstr.FromString(port.Name) || probe.HTTPGet.Port == intstr.FromInt32(port.ContainerPort)
+			}) {
+				t.Errorf("the probe of %s is for the port %s, which the container has not", probe.HTTPGet.Path, &probe.HTTPGet.Port)
 			}
 		}
 	}
@@ -153,7 +188,10 @@ func decode(t *testing.T, file string) []runtime.Object {
 	if err != nil {
 		t.Fatal(err)
 	}
-	decoder := serializer.NewCodecFactory(scheme.Scheme, serializer.EnableStrict).UniversalDeserializer()
+	known := runtime.NewScheme()
+	utilruntime.Must(scheme.AddToScheme(known))
+	utilruntime.Must(apiextensionsv1.AddToScheme(known))
+	decoder := serializer.NewCodecFactory(known, serializer.EnableStrict).UniversalDeserializer()
 	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(content)))
 	var objects []runtime.Object
 	for {

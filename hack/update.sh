@@ -7,6 +7,7 @@ tools=$PWD/hack/tools/go.mod
 for m in "$@"; do
 	(cd "$m" && go mod tidy)
 done
+hack/update-codegen.sh
 for m in "$@"; do
 	[ "$m" != hack/tools ] || continue
 	(cd "$m" && go tool -modfile="$tools" golangci-lint fmt ./...)

@@ -48,6 +48,7 @@ done
 check "gofmt" formatted
 check "licence headers" headers
 check "golden files" golden
+check "generated code (make update)" hack/update-codegen.sh --verify
 check "manifests" go test -count 1 ./artifacts
 for m in "${modules[@]}"; do
 	# The module of the tools has no packages of its own.

@@ -130,7 +130,7 @@ func newUnavailable(what string, cause error) *apierrors.StatusError {
 }
 
 func respond(w http.ResponseWriter, req *http.Request, err error, negotiated runtime.NegotiatedSerializer) {
-	responsewriters.RespondWithError(w, req, err, negotiated)
+	responsewriters.ErrorNegotiated(err, negotiated, metav1.Unversioned, w, req)
 }
 
 // removeCredentials takes the token, and the user that only a front proxy may name,

@@ -139,6 +139,8 @@ func TestFloodLocksNobodyOut(t *testing.T) {
 					t.Error("the flood has always found a slot, so it was none")
 				}
 				<-time.After(slotWait + reviewTimeout) // what was left behind ends
+				access.lock.Lock()                     // there may be one that nobody waits for any more
+				defer access.lock.Unlock()
 				if access.most > maxReviews/2 {
 					t.Errorf("%d of %d slots went to one user", access.most, maxReviews)
 				}

@@ -12,13 +12,16 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/filters/impersonation"
 )
 
-// WithImpersonation is kube-apiserver's impersonation for local requests: whoever may
-// impersonate upstream may do so here, and everybody else gets 403. It stands between
+// WithImpersonation is kube-apiserver's impersonation for local requests, with the
+// constrained rights (KEP-5284) and the older one: whoever may impersonate upstream may
+// do so here, and everybody else gets 403. It stands between
 // WithAuthentication and WithAuthorization. It adds to the stock filter that a review
 // that could not be made ends with 503 and Retry-After.
 func WithImpersonation(next http.Handler, a authorizer.UnconditionalAuthorizer, negotiated runtime.NegotiatedSerializer) http.Handler {
-	stock := impersonation.WithImpersonation(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
+	stock := impersonation.WithConstrainedImpersonation(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
 		if held, ok := w.(*heldResponse); ok {
+			// Another way of being allowed needed no review.
+			held.err = nil
 			w = held.ResponseWriter
 		}
 		next.ServeHTTP(w, req)
@@ -44,7 +47,8 @@ type errorKeeper struct {
 // Authorize implements authorizer.UnconditionalAuthorizer.
 func (k errorKeeper) Authorize(ctx context.Context, attributes authorizer.Attributes) (authorizer.Decision, string, error) {
 	decision, reason, err := k.UnconditionalAuthorizer.Authorize(ctx, attributes)
-	if held, ok := ctx.Value(heldKey{}).(*heldResponse); ok {
+	// A denial of another way of being allowed does not make up for it.
+	if held, ok := ctx.Value(heldKey{}).(*heldResponse); ok && err != nil {
 		held.err = err
 	}
 	return decision, reason, err

@@ -71,6 +71,10 @@ func removeTemporaries(ctx context.Context, dir string, names ...string) {
 	}
 }
 
+// WriteFile replaces a file of the data directory in one step: after a power cut
+// there is the old content or the new one. The file is for its owner alone.
+func WriteFile(path string, content []byte) error { return writeFile(path, content) }
+
 // writeFile replaces path in one step: after a power cut there is the old
 // content or the new one. The file is for its owner alone.
 func writeFile(path string, content []byte) (err error) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"k8s.io/apiserver/pkg/authentication/user"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/klog/v2"
@@ -71,7 +72,10 @@ func (i *Identity) WriteClientKubeconfig(ctx context.Context, path string, clien
 			return err
 		}
 	}
-	content, err := kubeconfig(server, i.servingCA.certPEM, client.User, credential)
+	content, err := kubeconfig(server, i.servingCA.certPEM, client.User, &clientcmdapi.AuthInfo{
+		ClientCertificateData: credential.certPEM,
+		ClientKeyData:         credential.keyPEM,
+	})
 	if err != nil {
 		return fmt.Errorf("kubeconfig %q: %w", path, err)
 	}
@@ -108,7 +112,40 @@ func credentialOf(content []byte) (*pair, error) {
 	return parsePair(user.ClientCertificateData, user.ClientKeyData)
 }
 
-func kubeconfig(server string, ca []byte, user string, credential *pair) ([]byte, error) {
+// WriteTokenKubeconfig writes to path a kubeconfig with which user, who has a bearer
+// token, reaches server, an https URL of this server. A file that says the same
+// already is left alone, another one is replaced in one step. The mode is 0600. It
+// may be called concurrently with all other methods, but not for one path.
+func (i *Identity) WriteTokenKubeconfig(ctx context.Context, path, user, token, server string) error {
+	content, err := kubeconfig(server, i.servingCA.certPEM, user, &clientcmdapi.AuthInfo{Token: token})
+	if err != nil {
+		return fmt.Errorf("kubeconfig %q: %w", path, err)
+	}
+	var existing []byte
+	if _, err := readFile(ctx, path, func(content []byte) error {
+		existing = content
+		return nil
+	}); err != nil {
+		return err
+	}
+	if bytes.Equal(content, existing) {
+		return nil
+	}
+	return writeFile(path, content)
+}
+
+// ClientConfig is how a client on this node reaches the server; it has no
+// credential. It is known once there is a port.
+func (i *Identity) ClientConfig() *rest.Config {
+	i.lock.Lock()
+	defer i.lock.Unlock()
+	return &rest.Config{
+		Host:            serverURL(i.bind, i.port),
+		TLSClientConfig: rest.TLSClientConfig{CAData: i.ServingCA(), ServerName: serverName},
+	}
+}
+
+func kubeconfig(server string, ca []byte, user string, credential *clientcmdapi.AuthInfo) ([]byte, error) {
 	const name = "grid-apiserver"
 	return clientcmd.Write(clientcmdapi.Config{
 		Clusters: map[string]*clientcmdapi.Cluster{name: {
@@ -118,10 +155,7 @@ func kubeconfig(server string, ca []byte, user string, credential *pair) ([]byte
 			// own certificate also where the operator's is the default one.
 			TLSServerName: serverName,
 		}},
-		AuthInfos: map[string]*clientcmdapi.AuthInfo{user: {
-			ClientCertificateData: credential.certPEM,
-			ClientKeyData:         credential.keyPEM,
-		}},
+		AuthInfos:      map[string]*clientcmdapi.AuthInfo{user: credential},
 		Contexts:       map[string]*clientcmdapi.Context{name: {Cluster: name, AuthInfo: user}},
 		CurrentContext: name,
 	})

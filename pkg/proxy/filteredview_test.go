@@ -4,26 +4,11 @@
 package proxy
 
 import (
-	"encoding/json"
 	"net/http"
 	"strings"
 	"testing"
 
-	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/util/strategicpatch"
-)
-
-type differsFunc func(gr schema.GroupResource, namespace, name string) bool
-
-func (f differsFunc) Differs(gr schema.GroupResource, namespace, name string) bool {
-	return f(gr, namespace, name)
-}
-
-const (
-	mergePatchType     = "application/merge-patch+json"
-	strategicPatchType = "application/strategic-merge-patch+json"
 )
 
 func TestWritesOfObjectsThatDiffer(t *testing.T) {
@@ -49,27 +34,20 @@ func TestWritesOfObjectsThatDiffer(t *testing.T) {
 		{"merge patch of endpoints", "PATCH", slice, mergePatchType, `{"endpoints":[]}`, refused},
 		{"merge patch of ports", "PATCH", slice, mergePatchType, `{"metadata":{"labels":{"a":"b"}},"ports":null}`, refused},
 		{"merge patch of subsets", "PATCH", endpoints, mergePatchType, `{"subsets":[{}]}`, refused},
-		{"merge patch with an escaped name", "PATCH", slice, mergePatchType, `{"endp\u006fints":[]}`, refused},
-		{"merge patch with a name in another case", "PATCH", slice, mergePatchType, `{"Endpoints":[]}`, refused},
 		{"merge patch that is no object", "PATCH", slice, mergePatchType, `null`, refused},
 		{"strategic patch of endpoints", "PATCH", slice, strategicPatchType, `{"endpoints":[]}`, refused},
-		{"strategic patch with an order", "PATCH", slice, strategicPatchType, `{"$setElementOrder/endpoints":[]}`, refused},
 		{"strategic patch that replaces", "PATCH", slice, strategicPatchType, `{"$patch":"replace","metadata":{}}`, refused},
 		{"strategic patch that retains", "PATCH", endpoints, strategicPatchType, `{"metadata":{},"$retainKeys":["metadata"]}`, refused},
 		{"JSON patch of endpoints", "PATCH", slice, jsonPatchType, `[{"op":"replace","path":"/endpoints","value":[]}]`, refused},
 		{"JSON patch below endpoints", "PATCH", slice, jsonPatchType, `[{"op":"remove","path":"/endpoints/0"}]`, refused},
-		{"JSON patch with an escape in its path", "PATCH", slice, jsonPatchType, `[{"op":"remove","path":"\u002fendpoint\u0073/0"}]`, refused},
-		{"JSON patch without the first slash", "PATCH", slice, jsonPatchType, `[{"op":"remove","path":"x/endpoints/0"}]`, refused},
 		{"JSON patch that moves endpoints", "PATCH", slice, jsonPatchType, `[{"op":"move","from":"/endpoints","path":"/metadata/annotations/x"}]`, refused},
 		{"JSON patch of a port", "PATCH", slice, jsonPatchType, `[{"op":"add","path":"/metadata/labels/a","value":"b"},{"op":"replace","path":"/ports/0/port","value":1}]`, refused},
 		{"JSON patch of subsets", "PATCH", endpoints, jsonPatchType, `[{"path":"/subsets/0/addresses/-","op":"add","value":{}}]`, refused},
 		{"JSON patch of the whole", "PATCH", endpoints, jsonPatchType, `[{"op":"replace","path":"","value":{}}]`, refused},
-		{"JSON patch with two paths", "PATCH", endpoints, jsonPatchType, `[{"op":"remove","path":"/a","path":"/subsets"}]`, refused},
 
 		{"merge patch of a label", "PATCH", slice, mergePatchType, `{"metadata":{"labels":{"endpoints":"ports"}}}`, passes},
 		{"strategic patch of an annotation", "PATCH", endpoints, strategicPatchType, `{"metadata":{"annotations":{"a":null},"$retainKeys":["x"]}}`, passes},
 		{"JSON patch of a label", "PATCH", slice, jsonPatchType, `[{"op":"add","path":"/metadata/labels/endpoints","value":{"endpoints":[]}}]`, passes},
-		{"JSON patch of a field with a longer name", "PATCH", slice, jsonPatchType, `[{"op":"remove","path":"/endpointsx"}]`, passes},
 		{"malformed patch", "PATCH", slice, mergePatchType, `{"metadata":`, passes}, // upstream answers for it
 		{"delete", "DELETE", slice, "application/json", `{}`, passes},
 		{"delete collection", "DELETE", "/apis/discovery.k8s.io/v1/namespaces/shop/endpointslices", "", "", passes},
@@ -82,12 +60,9 @@ func TestWritesOfObjectsThatDiffer(t *testing.T) {
 		{"apply what does not differ", "PATCH", strings.Replace(slice, "filtered", "same", 1), "application/apply-patch+yaml", `{"endpoints":[]}`, passes},
 		{"replace a Service of that name", "PUT", "/api/v1/namespaces/shop/services/filtered", "application/json", `{"spec":{"ports":[]}}`, passes},
 		{"patch a Service of that name", "PATCH", "/api/v1/namespaces/shop/services/filtered", mergePatchType, `{"ports":[]}`, passes},
-		{"view revision of what does not differ", "PUT", strings.Replace(slice, "filtered", "same", 1), "application/json", `{"metadata":{"resourceVersion":"` + viewRevision + `"}}`, http.StatusNotImplemented},
 	}
 	upstream := newUpstream(t, nil)
-	front := newFront(t, HandlerConfig{Upstream: upstream.config(), Differ: differsFunc(func(gr schema.GroupResource, namespace, name string) bool {
-		return gr != servicesResource.GroupResource() && namespace == "shop" && name == "filtered"
-	})})
+	front := newFront(t, HandlerConfig{Upstream: upstream.config(), View: &fakeView{}})
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			before := len(upstream.seen())
@@ -114,51 +89,12 @@ func TestWritesOfObjectsThatDiffer(t *testing.T) {
 			}
 			// kubectl edit shows the causes alone.
 			for _, text := range []string{status.Message, status.Details.Causes[0].Message} {
-				for _, want := range []string{`"` + ownNode + `"`, "filtered view", "upstream API server"} {
+				for _, want := range []string{`"` + ownNode + `"`, "filtered view", upstream.URL, "labels and annotations"} {
 					if !strings.Contains(text, want) {
 						t.Errorf("%q does not mention %s", text, want)
 					}
 				}
 			}
 		})
-	}
-}
-
-// The patches are made as kubectl edit makes them, from what it read and what the user left.
-func TestEditOfAFilteredSlice(t *testing.T) {
-	read := discoveryv1.EndpointSlice{
-		ObjectMeta: metav1.ObjectMeta{Name: "web-1", Namespace: "shop", ResourceVersion: viewRevision},
-		Endpoints:  []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}},
-	}
-	edits := map[string]struct {
-		edit func(*discoveryv1.EndpointSlice)
-		want bool
-	}{
-		"an endpoint": {func(s *discoveryv1.EndpointSlice) { s.Endpoints[0].Addresses[0] = "10.0.0.2" }, true},
-		"all of them": {func(s *discoveryv1.EndpointSlice) { s.Endpoints = nil }, true},
-		"a port":      {func(s *discoveryv1.EndpointSlice) { s.Ports = []discoveryv1.EndpointPort{{}} }, true},
-		"a label":     {func(s *discoveryv1.EndpointSlice) { s.Labels = map[string]string{"a": "b"} }, false},
-	}
-	for name, tt := range edits {
-		edited := read.DeepCopy()
-		tt.edit(edited)
-		before, err := json.Marshal(read)
-		if err != nil {
-			t.Fatal(err)
-		}
-		after, err := json.Marshal(edited)
-		if err != nil {
-			t.Fatal(err)
-		}
-		patch, err := strategicpatch.CreateTwoWayMergePatch(before, after, discoveryv1.EndpointSlice{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if found, err := newInspector().carries(t.Context(), strategicPatchType, patch); found || err != nil {
-			t.Errorf("%s: names a view revision: %t, %v", name, found, err)
-		}
-		if got := touchesFiltered(strategicPatchType, patch); got != tt.want {
-			t.Errorf("%s: got %t, want %t: %s", name, got, tt.want, patch)
-		}
 	}
 }

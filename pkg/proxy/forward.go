@@ -19,6 +19,14 @@ import (
 	"k8s.io/streaming/pkg/httpstream"
 )
 
+// flushDelay is how long a part of an answer waits for the next one, if the length of the whole is known. Most such answers
+// come in one piece, which needs no flush before its end. Flushed at once, a GET of 1 KB by one client added 310 µs of CPU
+// time, without it 260 µs (BenchmarkProxiedGet over HTTP/2, medians of three, on a machine with other work).
+const flushDelay = 2 * time.Millisecond
+
+// discard is the logger of what must not be logged.
+var discard = klog.New(nil)
+
 // passage is what has been decided about a request that goes upstream.
 type passage struct {
 	url     *url.URL
@@ -26,6 +34,7 @@ type passage struct {
 	token   tokenKey    // of a clientToken
 	known   bool        // upstream has accepted the credential before
 	body    *replayBody // nil: it can be sent once
+	write   *write      // nil: it writes nothing that this node serves
 	timeout time.Duration
 }
 
@@ -62,7 +71,7 @@ func (h *handler) forward(w http.ResponseWriter, r *http.Request, way passage) {
 	}
 
 	// client-go logs headers at -v=8, tokens in WebSocket subprotocols among them, to the logger in the context.
-	a := h.newAttempt(klog.NewContext(client, klog.New(nil)), way.timeout)
+	a := h.newAttempt(klog.NewContext(client, discard), way.timeout)
 	defer a.stop()
 	sent := r.WithContext(a.ctx)
 	if way.body != nil {
@@ -72,11 +81,14 @@ func (h *handler) forward(w http.ResponseWriter, r *http.Request, way passage) {
 			return
 		}
 		sent.Body, sent.GetBody = body, way.body.open
+		if sent.ContentLength >= 0 {
+			sent.ContentLength = int64(way.body.size) // a translated one is shorter
+		}
 	}
 
 	proxy := &httputil.ReverseProxy{
 		Transport:     h.transportFor(sent, way, upgrade),
-		FlushInterval: -1,
+		FlushInterval: flushDelay, // of answers whose length is known; what has none is flushed at once
 		BufferPool:    copyBuffers,
 		ErrorLog:      log.New(&logWriter{klog.FromContext(client)}, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {
@@ -84,6 +96,10 @@ func (h *handler) forward(w http.ResponseWriter, r *http.Request, way passage) {
 			p.Out.Host = ""
 			p.Out.RequestURI = ""
 			p.Out.Trailer = p.In.Trailer // filled in when the body has been read
+			if way.write != nil {
+				// The answer is read here, and goes on over the loopback.
+				p.Out.Header.Del("Accept-Encoding")
+			}
 			passForwardedHeaders(p)
 			applyIdentity(way.as, p.Out, p.In)
 		},
@@ -109,6 +125,9 @@ func (h *handler) forward(w http.ResponseWriter, r *http.Request, way passage) {
 				return prepareUpgrade(r, response)
 			}
 			closeIfRefused(w, r, response.StatusCode)
+			if way.write != nil {
+				return h.follower.follow(klog.NewContext(a.ctx, klog.FromContext(client)), way.write, response)
+			}
 			return nil
 		},
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {

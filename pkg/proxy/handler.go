@@ -49,10 +49,13 @@ type HandlerConfig struct {
 	LocalIdentity authenticator.Request
 	// ServedResources limits the write guard to resources that have a view at the moment. Nil: all that can have one.
 	ServedResources ResourceChecker
-	// Differ tells the objects whose view lacks something that upstream has, so that a write must not be made of the view's
-	// copy. Nil: nothing differs.
-	Differ Differ
-	// NodeName is named in refusals, so that a user knows whose view a revision came from.
+	// View translates the revisions in writes and in the answers to them, and tells the objects that must not be written
+	// from here. Nil: nothing is translated, and nothing differs.
+	View View
+	// Permit reports whether the client may make this request, by upstream's judgement, and answers it if not. It is asked
+	// before a write is refused, or delayed, because of what the view has. Nil: everybody may.
+	Permit func(http.ResponseWriter, *http.Request) bool
+	// NodeName is the own node. It is named in refusals, so that a user knows whose view it is.
 	NodeName string
 	// RequestTimeout ends requests that are not long-running, with a Status 504 if nothing has been answered yet.
 	// Zero: 60 s.
@@ -76,6 +79,7 @@ type handler struct {
 	own       *roundTrippers
 	tokens    *knownTokens
 	guard     *writeGuard
+	follower  *follower
 	replays   budgets
 	probe     *reachability
 	answers   atomic.Uint64
@@ -128,6 +132,7 @@ func NewHandler(cfg HandlerConfig) (http.Handler, error) {
 		untried:   untried,
 		tokens:    newKnownTokens(),
 		guard:     newWriteGuard(cfg),
+		follower:  newFollower(cfg.View),
 		replays:   newBudgets(replayBudget),
 		probe:     &reachability{url: base, transport: anonymous.upgrade, timeout: cfg.ConnectTimeout},
 	}, nil
@@ -176,13 +181,19 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		way.token = h.tokens.key(r)
 		way.known = h.tokens.has(way.token)
 	}
-	if isGuarded(r.Method, info, h.cfg.ServedResources) {
-		if way.body, err = h.guard.check(w, r, info, way.known); err != nil {
-			closeAfterError(w, r)
-			respondError(w, r, err)
+	way.write = writeOf(r, info, h.cfg.ServedResources, h.cfg.NodeName)
+	if way.write != nil && way.write.readsBody() {
+		if way.body, err = h.guard.check(w, r, way.write, way.known); err != nil {
+			if !errors.Is(err, errAnswered) {
+				closeAfterError(w, r)
+				way.write.warn(w.Header())
+				respondError(w, r, err)
+			}
 			return
 		}
-		// A client that does not read its answer must not hold the body for ever.
+	}
+	if way.write != nil {
+		// A client that does not read its answer must hold neither the body nor the answer for ever.
 		controller := http.NewResponseController(w)
 		if controller.SetWriteDeadline(time.Now().Add(h.cfg.RequestTimeout+bodyTimeout)) == nil {
 			defer func() { _ = controller.SetWriteDeadline(time.Time{}) }()

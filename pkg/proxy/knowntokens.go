@@ -8,7 +8,9 @@ import (
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"hash"
 	"net/http"
+	"sync"
 
 	"k8s.io/utils/lru"
 )
@@ -24,26 +26,33 @@ type tokenKey [sha256.Size]byte
 // closes the connection, which hits every request on it: so good tokens must not share a connection with those that nobody
 // knows. A token is kept as an HMAC under a key of this process. Safe for concurrent use.
 type knownTokens struct {
-	secret []byte
-	known  *lru.Cache
+	macs  sync.Pool // of hash.Hash: making one costs more than using it
+	known *lru.Cache
 }
 
 func newKnownTokens() *knownTokens {
 	secret := make([]byte, sha256.Size)
 	_, _ = rand.Read(secret) // never fails
-	return &knownTokens{secret: secret, known: lru.New(maxKnownTokens)}
+	return &knownTokens{
+		macs:  sync.Pool{New: func() any { return hmac.New(sha256.New, secret) }},
+		known: lru.New(maxKnownTokens),
+	}
 }
 
 // key returns the key of all tokens that r carries: with two of them, upstream accepts r if it accepts either.
 func (k *knownTokens) key(r *http.Request) tokenKey {
-	mac := hmac.New(sha256.New, k.secret)
+	mac := k.macs.Get().(hash.Hash)
+	defer k.macs.Put(mac)
+	mac.Reset()
 	for _, token := range tokensOf(r) {
 		var length [8]byte
 		binary.BigEndian.PutUint64(length[:], uint64(len(token)))
 		_, _ = mac.Write(length[:])
 		_, _ = mac.Write([]byte(token))
 	}
-	return tokenKey(mac.Sum(nil))
+	var key tokenKey
+	mac.Sum(key[:0])
+	return key
 }
 
 func (k *knownTokens) has(key tokenKey) bool {

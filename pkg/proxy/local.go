@@ -35,6 +35,15 @@ var localResources = map[schema.GroupVersionResource]bool{
 	serviceCIDRsResource:   true,
 }
 
+// servedResources are the same in any version: one object is behind all of them.
+var servedResources = func() map[schema.GroupResource]bool {
+	served := map[schema.GroupResource]bool{}
+	for gvr := range localResources {
+		served[gvr.GroupResource()] = true
+	}
+	return served
+}()
+
 // viewResources are the resources whose local objects have revisions of the view.
 var viewResources = map[schema.GroupResource]bool{
 	servicesResource.GroupResource():       true,

@@ -34,9 +34,14 @@ func newStatusSerializer() runtime.NegotiatedSerializer {
 func respondError(w http.ResponseWriter, r *http.Request, err error) {
 	var status apierrors.APIStatus
 	if errors.As(err, &status) {
-		closeIfRefused(w, r, int(status.Status().Code))
+		code := int(status.Status().Code)
+		closeIfRefused(w, r, code)
+		if code == http.StatusForbidden {
+			w.Header().Set("X-Content-Type-Options", "nosniff") // as kube-apiserver, on no other Status
+		}
 	}
-	responsewriters.RespondWithError(w, r, err, statusSerializer)
+	w.Header().Set("Cache-Control", "no-cache, private") // as every answer of kube-apiserver
+	responsewriters.ErrorNegotiated(err, statusSerializer, metav1.Unversioned, w, r)
 }
 
 // closeIfRefused ends the connection after an answer that leaves the client nothing to do on it: an upgrade that did not

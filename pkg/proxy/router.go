@@ -12,11 +12,6 @@ import (
 	"k8s.io/apiserver/pkg/endpoints/request"
 )
 
-// MinViewRevision is the smallest revision that can only be one of the view. View revisions are microseconds of the
-// wall clock (about 1.8e15 today, 1e15 was in September 2001); an upstream etcd that commits 10,000 times a second
-// needs three thousand years to reach it.
-const MinViewRevision uint64 = 1_000_000_000_000_000
-
 // ResourceChecker tells whether a resource is served by this node at the moment. A resource that upstream does not
 // have (servicecidrs before Kubernetes 1.33) is not. It is called for every request, from many goroutines at once.
 type ResourceChecker interface {

@@ -176,7 +176,7 @@ func TestUpgradeThatIsAnsweredHereClosesTheConnection(t *testing.T) {
 		_, _ = io.Copy(io.Discard, connection)
 		_ = connection.Close()
 	})
-	up, down := newFront(t, HandlerConfig{Upstream: upstream.config()}), newFront(t, HandlerConfig{Upstream: insecure(refused(t))})
+	up, down := newFront(t, HandlerConfig{Upstream: upstream.config(), View: &fakeView{}}), newFront(t, HandlerConfig{Upstream: insecure(refused(t))})
 	const exec = "POST /api/v1/namespaces/default/pods/web/exec HTTP/1.1"
 	token := "Authorization: " + clientAuthorization
 	tests := []struct {
@@ -191,7 +191,7 @@ func TestUpgradeThatIsAnsweredHereClosesTheConnection(t *testing.T) {
 		{"other protocol", up, http.StatusBadGateway, []string{exec, token}},
 		{"no path", up, http.StatusBadRequest, []string{"GET * HTTP/1.1", token}},
 		{"expired watch", up, http.StatusGone, []string{"GET /api/v1/pods?watch=true&resourceVersion=" + viewRevision + " HTTP/1.1", token}},
-		{"refused write", up, http.StatusUnsupportedMediaType, []string{"PUT /api/v1/namespaces/default/services/web HTTP/1.1", token, "Content-Encoding: gzip", "Content-Length: 1"}},
+		{"refused write", up, http.StatusUnprocessableEntity, []string{"PUT /api/v1/namespaces/shop/endpoints/filtered HTTP/1.1", token, "Content-Length: 1"}},
 	}
 	for _, tt := range tests {
 		for _, protocol := range []string{"SPDY/3.1", "websocket"} {

@@ -15,8 +15,9 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apiserver/pkg/endpoints/request"
+
+	"github.com/grid-apiserver/grid-apiserver/pkg/proxy/body"
 )
 
 const (
@@ -35,159 +36,229 @@ const (
 	parserWait = 2 * time.Second
 )
 
-var errParserBusy = errors.New("other bodies are being parsed")
+var (
+	errParserBusy = errors.New("other bodies are being parsed")
+	// errModified is worded as by kube-apiserver.
+	errModified = errors.New("the object has been modified; please apply your changes to the latest version and try again")
+	// errAnswered: the request has its answer.
+	errAnswered = errors.New("the request was answered")
+)
 
-// isGuarded reports whether a request writes one object of a resource whose local copies have view revisions. The body
-// of any other request, the proxy subresource of services among them, is none of our business.
-func isGuarded(method string, info *request.RequestInfo, served ResourceChecker) bool {
-	switch method {
-	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
-	default:
-		return false
-	}
-	if !info.IsResourceRequest || info.Verb == "deletecollection" {
-		return false
-	}
-	gr := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
-	if !viewResources[gr] || (info.Subresource != "" && info.Subresource != "status") {
-		return false
-	}
-	return served == nil || served.Serves(gr)
-}
-
-// writeGuard reads the bodies of guarded requests and refuses what upstream would misread. It works before anybody knows
-// whether the client may write at all, so it holds little for those that upstream has not accepted yet, and nothing for
-// long. Safe for concurrent use.
+// writeGuard reads the bodies of writes, translates the revisions in them, and refuses what upstream would misread. It works
+// before anybody knows whether the client may write at all, so it holds little for those that upstream has not accepted yet,
+// and nothing for long. Safe for concurrent use.
 type writeGuard struct {
-	nodeName  string
-	differ    Differ // may be nil
-	timeout   time.Duration
-	bodies    budgets
-	inspector *inspector
+	nodeName string
+	upstream string                                        // where to write what is refused here
+	view     View                                          // may be nil
+	permit   func(http.ResponseWriter, *http.Request) bool // may be nil
+	timeout  time.Duration
+	bodies   budgets
+	// Each parses one body of a costly encoding at a time: of known and of unknown tokens.
+	editors [2]*body.Editor
 }
 
 func newWriteGuard(cfg HandlerConfig) *writeGuard {
 	return &writeGuard{
-		nodeName:  cfg.NodeName,
-		differ:    cfg.Differ,
-		timeout:   min(cfg.RequestTimeout, bodyTimeout),
-		bodies:    newBudgets(guardBudget),
-		inspector: newInspector(),
+		nodeName: cfg.NodeName,
+		upstream: cfg.Upstream.Host,
+		view:     cfg.View,
+		permit:   cfg.Permit,
+		timeout:  min(cfg.RequestTimeout, bodyTimeout),
+		bodies:   newBudgets(guardBudget),
+		editors:  [2]*body.Editor{body.NewEditor(), body.NewEditor()},
 	}
 }
 
-// check returns the body of a guarded request, for sending, or the Status that refuses the request. Upstream must not see
-// the view's copy of an object that differs: it would store it. It must not see a revision of the view either: it would
-// compare it with its own, and answer with a conflict that no retry resolves. The body must be closed; there may be none.
-func (g *writeGuard) check(w http.ResponseWriter, r *http.Request, info *request.RequestInfo, known bool) (*replayBody, error) {
+// check returns the body of a write, for sending, or the Status that refuses the write. Upstream must not see the view's
+// copy of an object that differs: it would store it. A revision of the view becomes the one that it stands for. One that
+// stands for none goes as it is: upstream, which compares revisions for equality, finds that the object has changed, after
+// it has found out whether the client may know. The body must be closed; there may be none.
+func (g *writeGuard) check(rw http.ResponseWriter, r *http.Request, w *write, known bool) (*replayBody, error) {
 	contentType := r.Header.Get("Content-Type")
-	mediaType := mediaTypeOf(contentType)
-	differs := g.differs(r.Method, info)
-	if differs && writesWhole(r.Method, mediaType) {
-		return nil, newFilteredView(info, g.nodeName)
+	encoding := r.Header.Get("Content-Encoding")
+	encoded := encoding != "" && encoding != "identity"
+	whole := w.replaces(contentType)
+	carries := Carries{Endpoints: whole, Metadata: whole}
+	if w.mayTruncate() && (whole || encoded) {
+		if err := g.checkDiffers(rw, r, w); err != nil {
+			return nil, err
+		}
 	}
-	if r.Body == nil || r.Body == http.NoBody {
+	// Nobody upstream reads an encoded body either.
+	if encoded || !hasBody(r) {
 		return nil, nil
 	}
-	if encoding := r.Header.Get("Content-Encoding"); encoding != "" && encoding != "identity" {
-		return nil, newUnsupportedMediaType(fmt.Sprintf("the body of a write to %s must not be encoded as %q", info.Resource, encoding))
-	}
 	budget := g.bodies.of(known)
-	data, err := g.readBody(w, r, budget)
+	data, err := g.readBody(rw, r, budget)
 	if err != nil {
 		return nil, err
 	}
-	body := newReadBody(data, func() { budget.release(cap(data)) })
+	reserved := cap(data)
 	passed := false
 	defer func() {
 		if !passed {
-			body.close()
+			budget.release(reserved)
 		}
 	}()
-	if differs && touchesFiltered(mediaType, data) {
-		return nil, newFilteredView(info, g.nodeName)
+	if w.mayTruncate() && (whole || body.PatchTouches(contentType, data, filteredFields)) {
+		// Also once more: it may have come to differ while the body arrived.
+		carries.Endpoints = true
+		if err := g.checkDiffers(rw, r, w); err != nil {
+			return nil, err
+		}
 	}
-	if err := g.checkRevision(r, info, contentType, data); err != nil {
+	if w.method == http.MethodDelete && len(data) > 0 {
+		w.dryRun = body.IsDryRun(contentType, data) // kube-apiserver looks at the query only if there is no body
+	}
+	carries.Metadata = carries.Metadata || w.translated && body.PatchTouches(contentType, data, uncomparedFields)
+	if data, err = g.translate(rw, r, w, data, carries, known); err != nil {
 		return nil, err
 	}
 	passed = true
-	return body, nil
+	return newReadBody(data, func() { budget.release(reserved) }), nil
 }
 
-// differs reports whether a write may carry what the view made of the object.
-func (g *writeGuard) differs(method string, info *request.RequestInfo) bool {
-	if g.differ == nil || (method != http.MethodPut && method != http.MethodPatch) {
-		return false
+// checkDiffers returns the Status that refuses a write of what is filtered, if it is, or errAnswered if the client may not
+// make such a write: it must not hear of what there is, nor have the server follow what it has not followed before.
+func (g *writeGuard) checkDiffers(rw http.ResponseWriter, r *http.Request, w *write) error {
+	if g.view == nil {
+		return nil
 	}
-	gr := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
-	if _, ok := filteredKinds[gr]; !ok {
-		return false
+	if !g.mayMake(rw, r, w) {
+		return errAnswered
 	}
-	return g.differ.Differs(gr, info.Namespace, info.Name)
+	differs, err := g.view.Differs(r.Context(), w.gr, w.namespace, w.name)
+	if err == nil && differs {
+		err = newFilteredView(w, g.nodeName, g.upstream)
+	}
+	return err
 }
 
-func (g *writeGuard) checkRevision(r *http.Request, info *request.RequestInfo, contentType string, body []byte) error {
+// mayMake reports whether the client may make the write, and answers it if not.
+func (g *writeGuard) mayMake(rw http.ResponseWriter, r *http.Request, w *write) bool {
+	if g.permit != nil && !w.permitted {
+		w.permitted = g.permit(&refusal{ResponseWriter: rw, request: r}, r)
+		return w.permitted
+	}
+	return true
+}
+
+// refusal is the writer of an answer that comes before the body was read.
+type refusal struct {
+	http.ResponseWriter
+	request *http.Request
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (w *refusal) WriteHeader(code int) {
+	closeAfterError(w.ResponseWriter, w.request)
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *refusal) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// translate gives the preconditions in a body the revisions of upstream. A translated body is about as large as it was, so
+// what is reserved for the original will do.
+func (g *writeGuard) translate(rw http.ResponseWriter, r *http.Request, w *write, data []byte, carries Carries, known bool) ([]byte, error) {
+	if g.view == nil || w.name == "" {
+		return data, nil
+	}
+	contentType := r.Header.Get("Content-Type")
+	if !w.translated {
+		w.sent = body.Precondition(contentType, data)
+		return data, nil
+	}
+	editor := g.editors[0]
+	if known {
+		editor = g.editors[1]
+	}
 	ctx, cancel := context.WithTimeoutCause(r.Context(), parserWait, errParserBusy)
 	defer cancel()
-	found, err := g.inspector.carries(ctx, contentType, body)
+	translated, err := editor.Translate(ctx, contentType, data, func(revision string) (string, bool) {
+		upstream, ok := g.view.UpstreamRevision(w.gr, w.namespace, w.name, revision, carries)
+		if ok {
+			w.sent = upstream
+		} else {
+			w.stale = revision
+		}
+		return upstream, ok
+	})
 	switch {
-	case errors.Is(err, errNotInspectable):
-		return newUnsupportedMediaType(fmt.Sprintf("the body of a write to %s cannot be inspected as %q; use JSON, YAML or protobuf",
-			info.Resource, contentType))
+	case w.stale != "" && w.mayTruncate() && w.replaces(contentType):
+		// Upstream looks at no revision when it creates what is not there, from a copy that may have been filtered. A patch
+		// creates nothing, and upstream knows how its kind is told of a conflict. That the client may write was found out
+		// with what differs.
+		g.view.Refresh(w.gr, w.namespace, w.name, w.stale, "")
+		return nil, apierrors.NewConflict(w.gr, w.name, errModified)
+	case errors.Is(err, body.ErrNotEditable):
+		if !g.mayMake(rw, r, w) {
+			return nil, errAnswered
+		}
+		return nil, newUnsupportedMediaType(fmt.Sprintf(
+			"the resourceVersion in this write to %s belongs to the view of node %q and cannot be translated for the upstream API server in %q; use JSON",
+			w.gr.Resource, g.nodeName, contentType))
 	case err != nil:
-		return apierrors.NewTooManyRequests(fmt.Sprintf("too many writes to %s are being inspected; use JSON or protobuf, or try again later",
-			info.Resource), retryAfterSeconds)
-	case found:
-		return newStatusError(http.StatusNotImplemented, "NotImplemented", fmt.Sprintf(
-			"the resourceVersion in this request belongs to the view of node %q and means nothing to the upstream API server; "+
-				"send the write without a resourceVersion (with kubectl: apply, edit, label, annotate or patch, but not replace or diff), or send it to the upstream API server", g.nodeName))
+		return nil, apierrors.NewTooManyRequests(fmt.Sprintf("too many writes to %s are being inspected; use JSON or protobuf, or try again later",
+			w.gr.Resource), retryAfterSeconds)
+	case w.sent == "" && w.stale == "":
+		w.sent = body.Precondition(contentType, translated)
 	}
-	return nil
+	return translated, nil
 }
 
 // readBody reads a body of at most maxGuardedBody bytes. What it returns is reserved in the budget by its capacity, which
 // follows what has arrived: a client that announces much and sends little holds little.
 func (g *writeGuard) readBody(w http.ResponseWriter, r *http.Request, budget *byteBudget) (_ []byte, err error) {
+	if r.ContentLength > maxGuardedBody {
+		return nil, newTooLarge()
+	}
 	// Not every writer has deadlines; without one the client's connection bounds the wait.
 	controller := http.NewResponseController(w)
 	if controller.SetReadDeadline(time.Now().Add(g.timeout)) == nil {
 		defer func() { _ = controller.SetReadDeadline(time.Time{}) }()
 	}
-	var body []byte
+	var data []byte
 	defer func() {
 		if err != nil {
-			budget.release(cap(body))
+			budget.release(cap(data))
 		}
 	}()
 	for {
-		if len(body) == cap(body) {
-			if len(body) > maxGuardedBody {
-				return nil, apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(maxGuardedBody))
+		if len(data) == cap(data) {
+			if len(data) > maxGuardedBody {
+				return nil, newTooLarge()
 			}
 			// One byte more than is allowed tells the end of the body from one that is too large.
-			size := min(max(firstRead, 2*cap(body)), maxGuardedBody+1)
-			if !budget.reserve(size - cap(body)) {
+			size := min(max(firstRead, 2*cap(data)), maxGuardedBody+1)
+			if !budget.reserve(size - cap(data)) {
 				return nil, apierrors.NewTooManyRequests("too many large bodies are being inspected; try again later", retryAfterSeconds)
 			}
-			grown := make([]byte, len(body), size)
-			copy(grown, body)
-			body = grown
+			grown := make([]byte, len(data), size)
+			copy(grown, data)
+			data = grown
 		}
-		n, err := r.Body.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
+		n, err := r.Body.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
 		_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 		switch {
 		case err == nil:
-		case errors.Is(err, io.EOF) && len(body) <= maxGuardedBody:
-			return body, nil
+		case errors.Is(err, io.EOF) && len(data) <= maxGuardedBody:
+			return data, nil
 		case errors.Is(err, io.EOF), tooLarge:
-			return nil, apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(maxGuardedBody))
+			return nil, newTooLarge()
 		case errors.Is(err, os.ErrDeadlineExceeded):
 			return nil, newStatusError(http.StatusRequestTimeout, metav1.StatusReasonTimeout, "the body did not arrive in time")
 		default:
 			return nil, apierrors.NewBadRequest(fmt.Sprintf("the body cannot be read: %v", err))
 		}
 	}
+}
+
+// newTooLarge is worded as by kube-apiserver.
+func newTooLarge() error {
+	return apierrors.NewRequestEntityTooLargeError("limit is " + strconv.Itoa(maxGuardedBody))
 }
 
 // checkWatchRevision refuses a proxied watch that asks for changes after a revision of the view. Upstream would take it
@@ -197,7 +268,7 @@ func checkWatchRevision(r *http.Request, info *request.RequestInfo) error {
 		return nil
 	}
 	for _, value := range r.URL.Query()["resourceVersion"] {
-		if isViewRevision(value) {
+		if body.IsViewRevision(value) {
 			return apierrors.NewResourceExpired(fmt.Sprintf(
 				"resourceVersion %s belongs to the view of a node, not to %s on the upstream API server; list again", value, info.Resource))
 		}

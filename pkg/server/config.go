@@ -5,6 +5,7 @@ package server
 
 import (
 	"errors"
+	"time"
 
 	genericapiserver "k8s.io/apiserver/pkg/server"
 	"k8s.io/client-go/rest"
@@ -27,6 +28,10 @@ type Config struct {
 	SecureServing *genericapiserver.SecureServingInfo
 	// LocalEndpoint, if not nil, replaces the endpoints of default/kubernetes.
 	LocalEndpoint *topology.LocalEndpoint
+	// StopGrace is how long connections get when the server stops. 0: as long as
+	// they need, within the 5 s that a stop may take; an idle one of HTTP/2 needs a
+	// second. Integration tests are in more of a hurry.
+	StopGrace time.Duration
 }
 
 // CompletedConfig is a Config from which a Server can be made. It cannot be made

@@ -104,19 +104,29 @@ func (g *gate) wrap(next http.Handler, negotiated runtime.NegotiatedSerializer) 
 			next.ServeHTTP(w, r)
 			return
 		}
-		gr := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
-		err := g.check(gr)
-		if err != nil && gr == watchcache.Endpoints {
-			err = g.firstEndpoints(r.Context())
-		}
-		if err != nil {
-			unavailable := apierrors.NewServiceUnavailable("this server cannot show its view yet: " + err.Error())
-			unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: notReadyRetrySeconds}
-			responsewriters.RespondWithError(w, r, unavailable, negotiated)
+		if err := g.pass(r.Context(), schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}); err != nil {
+			responsewriters.RespondWithError(w, r, notReady(err), negotiated)
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// pass returns nil if the resource can be served, after a wait for Endpoints that
+// nobody has asked for before.
+func (g *gate) pass(ctx context.Context, gr schema.GroupResource) error {
+	err := g.check(gr)
+	if err != nil && gr == watchcache.Endpoints {
+		err = g.firstEndpoints(ctx)
+	}
+	return err
+}
+
+// notReady is the Status for an error of pass.
+func notReady(err error) error {
+	unavailable := apierrors.NewServiceUnavailable("this server cannot show its view yet: " + err.Error())
+	unavailable.ErrStatus.Details = &metav1.StatusDetails{RetryAfterSeconds: notReadyRetrySeconds}
+	return unavailable
 }
 
 // firstEndpoints has Endpoints read from upstream and waits for them, unless the

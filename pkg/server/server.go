@@ -20,6 +20,7 @@ import (
 	"k8s.io/klog/v2"
 	openapicommon "k8s.io/kube-openapi/pkg/common"
 
+	"github.com/grid-apiserver/grid-apiserver/internal/connections"
 	"github.com/grid-apiserver/grid-apiserver/pkg/auth"
 	"github.com/grid-apiserver/grid-apiserver/pkg/identity"
 	"github.com/grid-apiserver/grid-apiserver/pkg/proxy"
@@ -57,6 +58,9 @@ type Server struct {
 	stop     context.CancelFunc
 	// closed ends with close.
 	closed context.Context
+	// connections is nil if they may take their time, else they have stopGrace.
+	connections *connections.Listener
+	stopGrace   time.Duration
 }
 
 // PreparedServer is a Server that can be run.
@@ -118,7 +122,7 @@ func (s *Server) buildGeneric(c *completedConfig) error {
 		return fmt.Errorf("make the REST storages: %w", err)
 	}
 	g := newGate(s.source.feed, caches, s.source.filled)
-	handlers, err := s.newChain(c, g)
+	handlers, err := s.newChain(c, g, codecs)
 	if err != nil {
 		caches.Destroy()
 		return err
@@ -126,6 +130,10 @@ func (s *Server) buildGeneric(c *completedConfig) error {
 
 	config := genericapiserver.NewConfig(codecs)
 	config.EffectiveVersion = compatibility.DefaultBuildEffectiveVersion()
+	if c.StopGrace > 0 {
+		s.stopGrace, s.connections = c.StopGrace, connections.NewListener(c.SecureServing.Listener)
+		c.SecureServing.Listener = s.connections
+	}
 	config.SecureServing = c.SecureServing
 	s.useCertificates(config.SecureServing)
 	// The server never calls itself, and what it does not serve itself is
@@ -157,7 +165,7 @@ func (s *Server) buildGeneric(c *completedConfig) error {
 }
 
 // newChain makes the handlers around the storages.
-func (s *Server) newChain(c *completedConfig, g *gate) (*chain, error) {
+func (s *Server) newChain(c *completedConfig, g *gate, codecs runtime.NegotiatedSerializer) (*chain, error) {
 	localIdentity, err := auth.NewLocalIdentityAuthenticator(s.identity.ClientCA().VerifyOptions)
 	if err != nil {
 		return nil, err
@@ -175,7 +183,9 @@ func (s *Server) newChain(c *completedConfig, g *gate) (*chain, error) {
 		return nil, err
 	}
 	upstream, err := proxy.NewHandler(proxy.HandlerConfig{
-		Upstream: c.Upstream, LocalIdentity: localIdentity, ServedResources: s.source.feed, Differ: s.source.view, NodeName: c.NodeName,
+		Upstream: c.Upstream, LocalIdentity: localIdentity, ServedResources: s.source.feed, NodeName: c.NodeName,
+		View:   &writes{gate: g, view: s.source.view, mirrors: s.source.mirrors},
+		Permit: newPermit(authenticator, authorizer, codecs),
 	})
 	if err != nil {
 		return nil, err
@@ -208,6 +218,15 @@ func (s *Server) useCertificates(serving *genericapiserver.SecureServingInfo) {
 // Port returns the port that the server listens on.
 func (s *Server) Port() int { return s.port }
 
+// ClientConfig is how a client on this node reaches the server. It has no credential.
+func (s *Server) ClientConfig() *rest.Config { return s.identity.ClientConfig() }
+
+// WriteTokenKubeconfig writes to path a kubeconfig with which a user that upstream
+// knows by a bearer token reaches the view.
+func (s *Server) WriteTokenKubeconfig(ctx context.Context, path, user, token string) error {
+	return s.identity.WriteTokenKubeconfig(ctx, path, user, token, s.identity.ClientConfig().Host)
+}
+
 // PrepareRun does what must follow the installation of the APIs.
 func (s *Server) PrepareRun() PreparedServer {
 	return PreparedServer{Server: s, prepared: s.generic.PrepareRun()}
@@ -231,6 +250,9 @@ func (s PreparedServer) Run(ctx context.Context) error {
 	case <-ctx.Done():
 		logger.Info("Stopping")
 		s.stop()
+		if s.connections != nil {
+			defer time.AfterFunc(s.stopGrace, s.connections.CloseConnections).Stop()
+		}
 		timer := time.NewTimer(stopTimeout)
 		defer timer.Stop()
 		select {

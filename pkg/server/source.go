@@ -28,7 +28,9 @@ type source struct {
 	// filled are closed when the stores hold what is to be served.
 	filled map[schema.GroupResource]<-chan struct{}
 	view   *watchcache.View
-	feed   *watchcache.Feed
+	// mirrors hold what is served as upstream has it.
+	mirrors map[schema.GroupResource]*watchcache.Mirror
+	feed    *watchcache.Feed
 }
 
 type kind struct {
@@ -49,8 +51,10 @@ func kinds() map[schema.GroupResource]kind {
 // newSource makes the stores, empty, and what is to fill them. ctx ends the
 // watches of node domains; the others end with the context of Run.
 func newSource(ctx context.Context, c *completedConfig, kept *state.State) (_ *source, err error) {
-	s := &source{stores: map[schema.GroupResource]*memory.Store{}, filled: map[schema.GroupResource]<-chan struct{}{}}
-	mirrors := map[schema.GroupResource]*watchcache.Mirror{}
+	s := &source{
+		stores: map[schema.GroupResource]*memory.Store{}, filled: map[schema.GroupResource]<-chan struct{}{},
+		mirrors: map[schema.GroupResource]*watchcache.Mirror{},
+	}
 	defer func() {
 		if err != nil {
 			s.stop()
@@ -73,8 +77,8 @@ func newSource(ctx context.Context, c *completedConfig, kept *state.State) (_ *s
 		}
 		s.stores[gr] = store
 		if mirrored[gr] {
-			mirrors[gr] = watchcache.NewMirror(ctx, gr.Resource, store)
-			s.filled[gr] = mirrors[gr].Filled()
+			s.mirrors[gr] = watchcache.NewMirror(ctx, gr.Resource, store)
+			s.filled[gr] = s.mirrors[gr].Filled()
 		}
 	}
 
@@ -98,7 +102,7 @@ func newSource(ctx context.Context, c *completedConfig, kept *state.State) (_ *s
 	s.filled[watchcache.Endpoints] = s.view.FilledEndpoints()
 	s.feed = watchcache.NewFeed(watchcache.FeedConfig{
 		NodeName: c.NodeName, Client: client, Metadata: metadataClient, Memory: kept, View: s.view, Domains: domains,
-		Nodes: mirrors[watchcache.Nodes], Namespaces: mirrors[watchcache.Namespaces], ServiceCIDRs: mirrors[watchcache.ServiceCIDRs],
+		Nodes: s.mirrors[watchcache.Nodes], Namespaces: s.mirrors[watchcache.Namespaces], ServiceCIDRs: s.mirrors[watchcache.ServiceCIDRs],
 	})
 	return s, nil
 }

@@ -23,12 +23,12 @@ type channel[T object] struct {
 	synced *bool
 
 	set     func(*View, T)
-	remove  func(*View, types.NamespacedName)
+	remove  func(*View, types.NamespacedName, string)
 	replace func(*View, []T)
 	of      func(*reference) (map[types.NamespacedName]T, *bool)
 }
 
-func newChannel[T object](kind string, set func(*View, T), remove func(*View, types.NamespacedName), replace func(*View, []T),
+func newChannel[T object](kind string, set func(*View, T), remove func(*View, types.NamespacedName, string), replace func(*View, []T),
 	of func(*reference) (map[types.NamespacedName]T, *bool)) *channel[T] {
 	return &channel[T]{kind: kind, has: map[types.NamespacedName]T{}, set: set, remove: remove, replace: replace, of: of}
 }
@@ -58,12 +58,18 @@ func (c *channel[T]) tell(m *interleaving, obj T) {
 // delete deletes an object upstream, which may not be there.
 func (c *channel[T]) delete(m *interleaving, name types.NamespacedName) {
 	delete(c.has, name)
-	if c.connected {
-		m.tell(fmt.Sprintf("%s %s was deleted", c.kind, name), func() {
-			delete(c.told, name)
-			c.remove(m.view, name)
-		})
+	if !c.connected {
+		return
 	}
+	revision := ""
+	if !m.oneIn(4) {
+		revision = m.nextRevision()
+	}
+	m.tell(fmt.Sprintf("%s %s was deleted", c.kind, name), func() {
+		delete(c.told, name)
+		m.stood.deleted(c.kind, name, revision)
+		c.remove(m.view, name, revision)
+	})
 }
 
 // repeat has upstream write an object without a change that matters, or the view
@@ -88,6 +94,7 @@ func (c *channel[T]) relist(m *interleaving) {
 	names := shuffled(m.generator, sortedKeys(c.has))
 	m.tell(fmt.Sprintf("%s were listed: %v", c.kind, names), func() {
 		clear(c.told)
+		m.stood.listed(c.kind)
 		maps.Copy(c.told, c.has)
 		*c.synced, c.connected = true, true
 		all := make([]T, 0, len(names))

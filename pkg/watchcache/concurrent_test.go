@@ -148,7 +148,7 @@ func (f *concurrentFeed) feed(feeders *sync.WaitGroup) {
 }
 
 func feedObjects[T object](g generator, events int, told map[types.NamespacedName]T, names []types.NamespacedName,
-	generate func() T, set func(T), remove func(types.NamespacedName), replace func([]T)) {
+	generate func() T, set func(T), remove func(types.NamespacedName, string), replace func([]T)) {
 	replace(nil)
 	for i := range events {
 		obj := generate()
@@ -159,7 +159,7 @@ func feedObjects[T object](g generator, events int, told map[types.NamespacedNam
 			set(obj.DeepCopyObject().(T))
 		case 6:
 			delete(told, keyOf(obj))
-			remove(keyOf(obj))
+			remove(keyOf(obj), strconv.Itoa(i+1))
 		case 7:
 			delete(told, pick(g, names))
 			var all []T

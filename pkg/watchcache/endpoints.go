@@ -18,6 +18,9 @@ type endpoints struct {
 	view *corev1.Endpoints
 
 	touched bool
+	// As those of a service.
+	fresh     bool
+	deletedAt string
 }
 
 // SetEndpoints tells that an Endpoints object was added or changed upstream.
@@ -28,12 +31,13 @@ func (v *View) SetEndpoints(raw *corev1.Endpoints) {
 	v.setEndpointsLocked(raw)
 }
 
-// DeleteEndpoints tells that an Endpoints object was deleted upstream.
-func (v *View) DeleteEndpoints(name types.NamespacedName) {
+// DeleteEndpoints tells that an Endpoints object was deleted upstream, and at
+// which revision if that is known.
+func (v *View) DeleteEndpoints(name types.NamespacedName, revision string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	defer v.finishLocked()
-	v.deleteEndpointsLocked(name)
+	v.deleteEndpointsLocked(name, revision)
 }
 
 // ReplaceEndpoints tells all Endpoints objects at once, like ReplaceServices.
@@ -41,6 +45,7 @@ func (v *View) ReplaceEndpoints(all []*corev1.Endpoints) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	defer v.finishLocked()
+	v.endpointsOut.recent.forget()
 	v.synced.Endpoints = true
 	present := make(map[types.NamespacedName]struct{}, len(all))
 	for _, raw := range all {
@@ -49,7 +54,7 @@ func (v *View) ReplaceEndpoints(all []*corev1.Endpoints) {
 	}
 	for name := range v.endpoints {
 		if _, ok := present[name]; !ok {
-			v.deleteEndpointsLocked(name)
+			v.deleteEndpointsLocked(name, "")
 		}
 	}
 }
@@ -97,17 +102,18 @@ func (v *View) setEndpointsLocked(raw *corev1.Endpoints) {
 		e = &endpoints{name: name}
 		v.endpoints[name] = e
 	}
+	e.fresh = e.fresh || e.raw == nil || e.raw.ResourceVersion != raw.ResourceVersion
 	e.raw = raw
 	v.touchEndpointsLocked(e)
 }
 
-func (v *View) deleteEndpointsLocked(name types.NamespacedName) {
+func (v *View) deleteEndpointsLocked(name types.NamespacedName, revision string) {
 	e := v.endpoints[name]
 	if e == nil {
 		return
 	}
 	delete(v.endpoints, name)
-	e.raw = nil
+	e.raw, e.deletedAt = nil, revision
 	v.touchEndpointsLocked(e)
 }
 
@@ -131,7 +137,7 @@ func (v *View) emitEndpointsLocked(e *endpoints) {
 	if e.raw == nil {
 		if e.view != nil {
 			e.view = nil
-			v.endpointsOut.put(e.name, memory.Change{})
+			v.endpointsOut.put(cause{e.name, e.deletedAt}, memory.Change{})
 		}
 		return
 	}
@@ -139,12 +145,20 @@ func (v *View) emitEndpointsLocked(e *endpoints) {
 		return
 	}
 	selected := v.selectEndpointsLocked(e)
+	from := cause{name: e.name}
+	if e.fresh {
+		e.fresh = false
+		if endpointsEqual(e.raw, selected) {
+			from.upstream = e.raw.ResourceVersion
+		}
+	}
 	if e.view != nil && endpointsEqual(e.view, selected) {
+		v.endpointsOut.same(from, &e.raw.ObjectMeta, &e.view.ObjectMeta)
 		return
 	}
 	view := *selected
 	e.view = &view
-	v.endpointsOut.put(e.name, memory.Change{Object: &view})
+	v.endpointsOut.put(from, memory.Change{Object: &view})
 }
 
 func (v *View) selectEndpointsLocked(e *endpoints) *corev1.Endpoints {

@@ -72,6 +72,13 @@ func metaEqual(a, b *metav1.ObjectMeta) bool {
 	return equality.Semantic.DeepEqual(&x, &y)
 }
 
+// uncomparedEqual reports whether two objects are equal in the fields that metaEqual
+// leaves out and a client can write.
+func uncomparedEqual(a, b *metav1.ObjectMeta) bool {
+	return a.Annotations[corev1.EndpointsLastChangeTriggerTime] == b.Annotations[corev1.EndpointsLastChangeTriggerTime] &&
+		equality.Semantic.DeepEqual(a.ManagedFields, b.ManagedFields)
+}
+
 func annotationsEqual(a, b map[string]string) bool {
 	return countAnnotations(a) == countAnnotations(b) && annotationsContained(a, b)
 }

@@ -94,14 +94,14 @@ func (f *Feed) Run(ctx context.Context) {
 	wg.Go(func() {
 		follow(ctx, f.sources[Services], core.Services(metav1.NamespaceAll), metav1.ListOptions{}, &corev1.Service{}, receiver[*corev1.Service]{
 			set:     view.SetService,
-			remove:  func(s *corev1.Service) { view.DeleteService(nameOf(&s.ObjectMeta)) },
+			remove:  func(s *corev1.Service) { view.DeleteService(nameOf(&s.ObjectMeta), s.ResourceVersion) },
 			replace: func(all []*corev1.Service, _ string) { view.ReplaceServices(all) },
 		})
 	})
 	wg.Go(func() {
 		follow(ctx, f.sources[EndpointSlices], f.cfg.Client.DiscoveryV1().EndpointSlices(metav1.NamespaceAll), metav1.ListOptions{}, &discoveryv1.EndpointSlice{}, receiver[*discoveryv1.EndpointSlice]{
 			set:     view.SetEndpointSlice,
-			remove:  func(s *discoveryv1.EndpointSlice) { view.DeleteEndpointSlice(nameOf(&s.ObjectMeta)) },
+			remove:  func(s *discoveryv1.EndpointSlice) { view.DeleteEndpointSlice(nameOf(&s.ObjectMeta), s.ResourceVersion) },
 			replace: func(all []*discoveryv1.EndpointSlice, _ string) { view.ReplaceEndpointSlices(all) },
 		})
 	})
@@ -142,7 +142,7 @@ func (f *Feed) followEndpoints(ctx context.Context) {
 	view := f.cfg.View
 	follow(ctx, f.sources[Endpoints], f.cfg.Client.CoreV1().Endpoints(metav1.NamespaceAll), metav1.ListOptions{}, &corev1.Endpoints{}, receiver[*corev1.Endpoints]{
 		set:    view.SetEndpoints,
-		remove: func(e *corev1.Endpoints) { view.DeleteEndpoints(nameOf(&e.ObjectMeta)) },
+		remove: func(e *corev1.Endpoints) { view.DeleteEndpoints(nameOf(&e.ObjectMeta), e.ResourceVersion) },
 		replace: func(all []*corev1.Endpoints, _ string) {
 			view.ReplaceEndpoints(all)
 			f.endpointsArrived(ctx)

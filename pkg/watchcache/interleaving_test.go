@@ -55,6 +55,7 @@ type interleaving struct {
 	domains   *fakeDomains
 	stores    map[string]*memory.Store
 	reference *reference
+	stood     *stood
 }
 
 // handedOver is an object that belongs to the view, and what it must stay.
@@ -121,7 +122,7 @@ func (m *interleaving) start() {
 			m.fail("starting: %w", err)
 		}
 	}
-	m.reference = newReference(m.localFlag)
+	m.reference, m.stood = newReference(m.localFlag), newStood()
 	m.services.attach(m.reference)
 	m.slices.attach(m.reference)
 	m.endpoints.attach(m.reference)
@@ -221,7 +222,10 @@ func (m *interleaving) check() error {
 	if synced != want {
 		return fmt.Errorf("Synced is %+v, want %+v", synced, want)
 	}
-	return m.checkDiffers()
+	if err := m.checkDiffers(); err != nil {
+		return err
+	}
+	return m.stood.check(m)
 }
 
 // checkDiffers asks of one slice and one Endpoints object whether the view has
@@ -229,7 +233,8 @@ func (m *interleaving) check() error {
 func (m *interleaving) checkDiffers() error {
 	asked := map[schema.GroupResource]types.NamespacedName{EndpointSlices: pick(m.generator, sliceNames), Endpoints: pick(m.generator, serviceNames)}
 	for gr, name := range asked {
-		if got, want := m.view.Differs(gr, name.Namespace, name.Name), m.reference.differs(gr, name); got != want {
+		want := m.reference.differs(gr, name)
+		if got, _ := m.view.Differs(gr, name.Namespace, name.Name); got != want {
 			return fmt.Errorf("%s %s differs from upstream's: %t, want %t", gr, name, got, want)
 		}
 	}

@@ -36,6 +36,8 @@ type Mirror struct {
 
 	mu      sync.Mutex
 	objects map[string]object
+	// changed wakes those that wait for the mirror to come to a write.
+	changed broadcast
 }
 
 // NewMirror returns an empty mirror that writes to store.
@@ -53,6 +55,7 @@ func (m *Mirror) Filled() <-chan struct{} { return m.filled }
 func (m *Mirror) Set(obj object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer m.changed.notifyLocked()
 	m.objects[obj.GetName()] = obj
 	m.applyLocked(obj.GetResourceVersion(), memory.Change{Key: m.key(obj.GetName()), Object: obj})
 }
@@ -62,6 +65,7 @@ func (m *Mirror) Set(obj object) {
 func (m *Mirror) Delete(obj object) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer m.changed.notifyLocked()
 	delete(m.objects, obj.GetName())
 	m.applyLocked(obj.GetResourceVersion(), memory.Change{Key: m.key(obj.GetName())})
 }
@@ -79,6 +83,7 @@ func (m *Mirror) Progress(resourceVersion string) {
 func (m *Mirror) Replace(all []object, resourceVersion string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
+	defer m.changed.notifyLocked()
 	revision, err := strconv.ParseUint(resourceVersion, 10, 64)
 	if err != nil {
 		m.logger.Error(err, "Upstream's list has no usable resourceVersion", "resource", m.resource, "resourceVersion", resourceVersion)
@@ -106,6 +111,50 @@ func (m *Mirror) Replace(all []object, resourceVersion string) {
 		return
 	}
 	m.store.Advance(revision)
+}
+
+// Await waits until what the mirror knows of an object satisfies until, or ctx
+// ends, and reports whether it does. It returns true at once before the first list.
+func (m *Mirror) Await(ctx context.Context, name string, until func(Upstream) bool) bool {
+	for {
+		m.mu.Lock()
+		var known Upstream
+		if obj, ok := m.objects[name]; ok {
+			known = Upstream{Exists: true, UID: string(obj.GetUID()), Revision: obj.GetResourceVersion(), Deleting: obj.GetDeletionTimestamp() != nil}
+		}
+		changed := m.changed.waitLocked()
+		m.mu.Unlock()
+		if !isClosed(m.filled) || until(known) {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// AwaitRevision waits until the mirror has come to a revision upstream, or ctx
+// ends, and reports whether it has. It returns true at once before the first list.
+func (m *Mirror) AwaitRevision(ctx context.Context, revision string) bool {
+	want, err := strconv.ParseUint(revision, 10, 64)
+	if err != nil {
+		return false
+	}
+	for {
+		m.mu.Lock()
+		changed := m.changed.waitLocked()
+		m.mu.Unlock()
+		if !isClosed(m.filled) || m.store.Revision() >= want {
+			return true
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // differenceLocked returns the changes that lead from the present objects to

@@ -35,6 +35,11 @@ type service struct {
 	settled   bool
 	selection topology.Selection
 
+	// fresh: upstream has changed the object, or deleted it at the revision
+	// deletedAt, and the view has not come to that yet.
+	fresh     bool
+	deletedAt string
+
 	// touched, recheck and reselect are set while an event is processed: the
 	// Service is to be looked at; its decision may have changed; its decision,
 	// or what it stands for, has changed.
@@ -51,12 +56,13 @@ func (v *View) SetService(raw *corev1.Service) {
 	v.setServiceLocked(raw)
 }
 
-// DeleteService tells that a Service was deleted upstream.
-func (v *View) DeleteService(name types.NamespacedName) {
+// DeleteService tells that a Service was deleted upstream, and at which revision
+// if that is known.
+func (v *View) DeleteService(name types.NamespacedName, revision string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	defer v.finishLocked()
-	v.deleteServiceLocked(name)
+	v.deleteServiceLocked(name, revision)
 }
 
 // ReplaceServices tells all Services at once: first, and after each relist. The
@@ -65,6 +71,7 @@ func (v *View) ReplaceServices(all []*corev1.Service) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	defer v.finishLocked()
+	v.servicesOut.recent.forget()
 	v.synced.Services = true
 	present := make(map[types.NamespacedName]struct{}, len(all))
 	for _, raw := range all {
@@ -73,7 +80,7 @@ func (v *View) ReplaceServices(all []*corev1.Service) {
 	}
 	for name, s := range v.services {
 		if _, ok := present[name]; !ok && s.raw != nil {
-			v.deleteServiceLocked(name)
+			v.deleteServiceLocked(name, "")
 		}
 	}
 }
@@ -82,6 +89,7 @@ func (v *View) setServiceLocked(raw *corev1.Service) {
 	s := v.serviceEntryLocked(nameOf(&raw.ObjectMeta))
 	old := s.raw
 	s.raw = raw
+	s.fresh = s.fresh || old == nil || old.ResourceVersion != raw.ResourceVersion
 	v.touchServiceLocked(s)
 	if old == nil || !topologyAnnotationsEqual(old.Annotations, raw.Annotations) {
 		v.parsePolicyLocked(s)
@@ -91,12 +99,12 @@ func (v *View) setServiceLocked(raw *corev1.Service) {
 	}
 }
 
-func (v *View) deleteServiceLocked(name types.NamespacedName) {
+func (v *View) deleteServiceLocked(name types.NamespacedName, revision string) {
 	s := v.services[name]
 	if s == nil || s.raw == nil {
 		return
 	}
-	s.raw, s.settled = nil, false
+	s.raw, s.settled, s.deletedAt = nil, false, revision
 	v.touchServiceLocked(s)
 	v.setMalformedLocked(s, nil)
 	v.wantPolicyLocked(s, topology.Policy{})
@@ -275,17 +283,22 @@ func (v *View) emitServiceLocked(s *service) {
 	case s.raw == nil:
 		if s.view != nil {
 			s.view, s.shown = nil, nil
-			v.servicesOut.put(s.name, memory.Change{})
+			v.servicesOut.put(cause{s.name, s.deletedAt}, memory.Change{})
 		}
 	default:
+		from := cause{name: s.name}
+		if s.fresh {
+			s.fresh, from.upstream = false, s.raw.ResourceVersion
+		}
 		// It is the same object where only the decision for it was made anew.
 		same := s.view != nil && (s.shown == s.raw || servicesEqual(s.view, s.raw))
 		s.shown = s.raw
 		if same {
+			v.servicesOut.same(from, &s.raw.ObjectMeta, &s.view.ObjectMeta)
 			return
 		}
 		view := *s.raw
 		s.view = &view
-		v.servicesOut.put(s.name, memory.Change{Object: &view})
+		v.servicesOut.put(from, memory.Change{Object: &view})
 	}
 }

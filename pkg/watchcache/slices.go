@@ -22,6 +22,9 @@ type slice struct {
 	// service is the entry of the Service named in the label; nil without one.
 	service *service
 	touched bool
+	// As those of a service.
+	fresh     bool
+	deletedAt string
 }
 
 // SetEndpointSlice tells that an EndpointSlice was added or changed upstream.
@@ -32,12 +35,13 @@ func (v *View) SetEndpointSlice(raw *discoveryv1.EndpointSlice) {
 	v.setSliceLocked(raw)
 }
 
-// DeleteEndpointSlice tells that an EndpointSlice was deleted upstream.
-func (v *View) DeleteEndpointSlice(name types.NamespacedName) {
+// DeleteEndpointSlice tells that an EndpointSlice was deleted upstream, and at
+// which revision if that is known.
+func (v *View) DeleteEndpointSlice(name types.NamespacedName, revision string) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	defer v.finishLocked()
-	v.deleteSliceLocked(name)
+	v.deleteSliceLocked(name, revision)
 }
 
 // ReplaceEndpointSlices tells all EndpointSlices at once, like ReplaceServices.
@@ -45,6 +49,7 @@ func (v *View) ReplaceEndpointSlices(all []*discoveryv1.EndpointSlice) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	defer v.finishLocked()
+	v.slicesOut.recent.forget()
 	v.synced.EndpointSlices = true
 	present := make(map[types.NamespacedName]struct{}, len(all))
 	for _, raw := range all {
@@ -57,7 +62,7 @@ func (v *View) ReplaceEndpointSlices(all []*discoveryv1.EndpointSlice) {
 				delete(v.slices, name)
 				continue
 			}
-			v.deleteSliceLocked(name)
+			v.deleteSliceLocked(name, "")
 		}
 	}
 }
@@ -69,6 +74,7 @@ func (v *View) setSliceLocked(raw *discoveryv1.EndpointSlice) {
 		e = &slice{}
 		v.slices[name] = e
 	}
+	e.fresh = e.fresh || e.raw == nil || e.raw.ResourceVersion != raw.ResourceVersion
 	e.raw = raw
 	var owner *service
 	if serviceName, ok := serviceOf(raw); ok {
@@ -85,13 +91,13 @@ func (v *View) setSliceLocked(raw *discoveryv1.EndpointSlice) {
 	v.touchSliceLocked(e)
 }
 
-func (v *View) deleteSliceLocked(name types.NamespacedName) {
+func (v *View) deleteSliceLocked(name types.NamespacedName, revision string) {
 	e := v.slices[name]
 	if e == nil {
 		return
 	}
 	delete(v.slices, name)
-	e.raw = nil
+	e.raw, e.deletedAt = nil, revision
 	v.touchSliceLocked(e)
 	v.leaveServiceLocked(e.service, name)
 }
@@ -132,7 +138,7 @@ func (v *View) emitSliceLocked(e *slice) {
 		if e.view != nil {
 			name := nameOf(&e.view.ObjectMeta)
 			e.view = nil
-			v.slicesOut.put(name, memory.Change{})
+			v.slicesOut.put(cause{name, e.deletedAt}, memory.Change{})
 		}
 		return
 	}
@@ -142,12 +148,20 @@ func (v *View) emitSliceLocked(e *slice) {
 	selected := v.selectSliceLocked(e)
 	same := e.view != nil && e.shows(selected)
 	e.shown = e.raw
+	from := cause{name: nameOf(&e.raw.ObjectMeta)}
+	if e.fresh {
+		e.fresh = false
+		if slicesEqual(e.raw, selected) {
+			from.upstream = e.raw.ResourceVersion
+		}
+	}
 	if same {
+		v.slicesOut.same(from, &e.raw.ObjectMeta, &e.view.ObjectMeta)
 		return
 	}
 	view := *selected
 	e.view = &view
-	v.slicesOut.put(nameOf(&view.ObjectMeta), memory.Change{Object: &view})
+	v.slicesOut.put(from, memory.Change{Object: &view})
 }
 
 // shows reports whether the view of the slice equals what is selected now. Only

@@ -149,11 +149,11 @@ func (s *source) Absent() bool {
 }
 
 // arrive notes that a list came.
-func (s *source) arrive(ctx context.Context) {
+func (s *source) arrive(logger klog.Logger) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.arrived, s.err = true, nil
-	s.reportLocked(klog.FromContext(ctx), nil)
+	s.reportLocked(logger, nil)
 }
 
 // observe notes how an attempt ended, and reports whether the resource is absent.
@@ -195,6 +195,7 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 		options.LabelSelector, options.FieldSelector = selector.LabelSelector, selector.FieldSelector
 		return options
 	}
+	logger := klog.FromContext(ctx) // not that of the reflector, see below
 	waiting := stoppableClock{ctx: ctx}
 	// refused: upstream refused a connection since the last list. It belongs to
 	// this watch, not to the source, which watches of several domains share. All
@@ -203,7 +204,7 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 	lw := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			list, err := client.List(ctx, restrict(options))
-			if s.observe(ctx, err) {
+			if s.observe(klog.NewContext(ctx, logger), err) {
 				// The reflector would ask, and log, every few seconds.
 				<-waiting.After(wait.Jitter(absentRetry, 1))
 			}
@@ -223,9 +224,11 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 			}()
 			refused = refused || utilnet.IsConnectionRefused(err)
 			// A WatchList of an upstream that does not answer looks like one
-			// without events. Only what arrives shows that it works.
-			if err != nil || options.SendInitialEvents == nil {
-				s.observe(ctx, err)
+			// without events. Only what arrives shows that it works. After most
+			// failures, of an upstream without WatchList for one, the reflector
+			// lists at once.
+			if options.SendInitialEvents == nil || utilnet.IsConnectionRefused(err) || apierrors.IsTooManyRequests(err) {
+				s.observe(klog.NewContext(ctx, logger), err)
 			}
 			return w, err
 		},
@@ -233,13 +236,14 @@ func follow[L, T runtime.Object](ctx context.Context, s *source, client lister[L
 	replace := r.replace
 	r.replace = func(all []T, resourceVersion string) {
 		refused = false
-		s.arrive(ctx)
+		s.arrive(logger)
 		replace(all, resourceVersion)
 	}
 	reflector := cache.NewReflectorWithOptions(lw, example, reflectorStore[T]{r}, cache.ReflectorOptions{
 		Name: "upstream " + s.resource, Backoff: upstreamBackoff(), Clock: waiting,
 	})
-	if logger := klog.FromContext(ctx); !logger.V(2).Enabled() {
+	if !logger.V(2).Enabled() {
+		// It would log each attempt.
 		ctx = klog.NewContext(ctx, klog.New(nil))
 	}
 	reflector.RunWithContext(ctx)

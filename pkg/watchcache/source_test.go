@@ -4,8 +4,10 @@
 package watchcache
 
 import (
+	"bytes"
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -17,6 +19,8 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/klog/v2"
+	"k8s.io/klog/v2/textlogger"
 )
 
 // refusing is an upstream that is not there.
@@ -36,6 +40,8 @@ type script struct {
 	lists   []func() (*corev1.ServiceList, error)
 	watches []func(metav1.ListOptions) (watch.Interface, error)
 	asked   []string
+	down    int          // refuses so many connections of watches first
+	logs    bytes.Buffer // without verbosity
 }
 
 func (s *script) List(_ context.Context, options metav1.ListOptions) (*corev1.ServiceList, error) {
@@ -48,6 +54,10 @@ func (s *script) List(_ context.Context, options metav1.ListOptions) (*corev1.Se
 func (s *script) Watch(_ context.Context, options metav1.ListOptions) (watch.Interface, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.down > 0 {
+		s.down--
+		return nil, syscall.ECONNREFUSED
+	}
 	if options.SendInitialEvents != nil {
 		return nil, apierrors.NewBadRequest("an upstream without WatchList")
 	}
@@ -90,7 +100,7 @@ func forever(metav1.ListOptions) (watch.Interface, error) { return watch.NewFake
 
 // followed runs follow for d and returns what was listed, by names.
 func (s *script) followed(t *testing.T, src *source, d time.Duration) [][]string {
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(klog.NewContext(t.Context(), textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(&s.logs)))))
 	var listed [][]string
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -140,6 +150,27 @@ func TestUpstreamThatWasDownIsListedAnew(t *testing.T) {
 		listed := s.followed(t, &source{resource: "services"}, 5*time.Minute)
 		if diff := cmp.Diff([][]string{{"a", "b"}, {"b", "c"}}, listed); diff != "" {
 			t.Errorf("lists (-want +got):\n%s\nasked: %v", diff, s.asked)
+		}
+	})
+}
+
+// The log says once that upstream cannot be read, and once that it can again; what the reflector says is for -v=2.
+func TestFailuresOfUpstreamAreLoggedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &script{
+			down:    3,
+			lists:   []func() (*corev1.ServiceList, error){servicesAt("167", "a")},
+			watches: []func(metav1.ListOptions) (watch.Interface, error){forever},
+		}
+		s.followed(t, &source{resource: "services"}, 5*time.Minute)
+		logs := s.logs.String()
+		for _, want := range []string{`"Cannot read from upstream, trying again" resource="services" err="connection refused"`, `"Reading from upstream again" resource="services"`} {
+			if strings.Count(logs, want) != 1 {
+				t.Errorf("not once: %s", want)
+			}
+		}
+		if lines := strings.Count(logs, "\n"); lines != 2 || t.Failed() {
+			t.Errorf("%d lines:\n%s", lines, logs)
 		}
 	})
 }
@@ -208,7 +239,7 @@ func TestOnlyAnOptionalResourceThatNeverCameIsAbsent(t *testing.T) {
 		})
 	}
 	came := &source{resource: "services", optional: true}
-	came.arrive(t.Context())
+	came.arrive(klog.Background())
 	came.observe(t.Context(), apierrors.NewNotFound(corev1.Resource("services"), ""))
 	if came.Absent() {
 		t.Error("a resource that was there is absent after a 404")

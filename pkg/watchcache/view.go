@@ -10,7 +10,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
@@ -80,6 +79,9 @@ type View struct {
 	touchedEndpoints []*endpoints
 
 	servicesOut, slicesOut, endpointsOut outbox
+
+	// changed wakes those that wait for the view to come to a write.
+	changed broadcast
 }
 
 // Synced tells what a View has seen of its inputs.
@@ -108,9 +110,9 @@ func NewView(ctx context.Context, cfg ViewConfig) *View {
 		services:      map[types.NamespacedName]*service{},
 		slices:        map[types.NamespacedName]*slice{},
 		endpoints:     map[types.NamespacedName]*endpoints{},
-		servicesOut:   outbox{store: cfg.Services, resource: "services"},
-		slicesOut:     outbox{store: cfg.EndpointSlices, resource: "endpointslices"},
-		endpointsOut:  outbox{store: cfg.Endpoints, resource: "endpoints"},
+		servicesOut:   newOutbox(cfg.Services, "services"),
+		slicesOut:     newOutbox(cfg.EndpointSlices, "endpointslices"),
+		endpointsOut:  newOutbox(cfg.Endpoints, "endpoints"),
 	}
 	v.synced.LocalEndpoint = cfg.LocalEndpoint != nil
 	return v
@@ -132,24 +134,6 @@ func (v *View) Filled() <-chan struct{} { return v.filled }
 
 // FilledEndpoints returns the same for the store of Endpoints.
 func (v *View) FilledEndpoints() <-chan struct{} { return v.filledEndpoints }
-
-// Differs reports whether the view shows other endpoints of an object than
-// upstream has: one that was read here must not be written back. Only
-// EndpointSlices and Endpoints can differ.
-func (v *View) Differs(gr schema.GroupResource, namespace, name string) bool {
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	key := types.NamespacedName{Namespace: namespace, Name: name}
-	switch gr {
-	case EndpointSlices:
-		e := v.slices[key]
-		return e != nil && !slicesEqual(e.raw, v.selectSliceLocked(e))
-	case Endpoints:
-		e := v.endpoints[key]
-		return e != nil && !endpointsEqual(e.raw, v.selectEndpointsLocked(e))
-	}
-	return false
-}
 
 func (v *View) policiesCommittedLocked() bool {
 	for _, s := range v.services {
@@ -206,6 +190,7 @@ func (v *View) finishLocked() {
 	if v.publishedEndpoints && !isClosed(v.filledEndpoints) {
 		close(v.filledEndpoints)
 	}
+	v.changed.notifyLocked()
 }
 
 // emptied returns the list for the next event, without what is in it.
@@ -238,33 +223,6 @@ func (l locality) Member(key, nodeName string) bool {
 		return false
 	}
 	return nodeName == l.v.nodeName || k.current.members.Has(nodeName)
-}
-
-// outbox collects the changes of one store within one event.
-type outbox struct {
-	store    *memory.Store
-	resource string
-	changes  []memory.Change
-}
-
-func (o *outbox) flush(logger klog.Logger, revisions *Revisions) {
-	if len(o.changes) == 0 {
-		return
-	}
-	revisions.Reserve(o.store.Revision() + uint64(len(o.changes)))
-	if _, err := o.store.Apply(o.changes...); err != nil {
-		// The store refuses only what breaks its contract.
-		logger.Error(err, "Cannot write the view", "resource", o.resource)
-	}
-	viewChanges.WithLabelValues(o.resource).Add(float64(len(o.changes)))
-	clear(o.changes)
-	o.changes = o.changes[:0]
-}
-
-// put adds the change of one object, and gives it its storage key.
-func (o *outbox) put(name types.NamespacedName, change memory.Change) {
-	change.Key = "/" + o.resource + "/" + name.Namespace + "/" + name.Name
-	o.changes = append(o.changes, change)
 }
 
 func nameOf(m *metav1.ObjectMeta) types.NamespacedName {

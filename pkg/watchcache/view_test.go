@@ -62,7 +62,7 @@ func TestSlicesBelongToTheServiceInTheirLabel(t *testing.T) {
 	})
 	f.view.SetEndpointSlice(newSlice("zzz", "s-foo", "n1", "n3"))
 	f.view.SetService(newService("absent", zoneAnnotation))
-	f.view.DeleteService(named("s"))
+	f.view.DeleteService(named("s"), "")
 	f.wantSlices("after changes", map[string][]string{
 		"zzz": {"n1", "n3"}, "s-foo-bar": {"n1", "n3"},
 		"s-abcde": {"n1", "n3"}, "s-foo-1": {"n1", "n3"}, "absent-1": {"n1"},
@@ -152,7 +152,7 @@ func TestChangesReachOnlyTheAffectedObjects(t *testing.T) {
 			f.view.SetEndpointSlice(newSlice("s-1", "s", "n1", "n2", "n3"))
 		}},
 		{name: "last match leaves", step: func() { f.view.SetEndpointSlice(newSlice("s-1", "s", "n3")) }, wantSlices: []string{"MODIFIED s-1"}},
-		{name: "slice deleted", step: func() { f.view.DeleteEndpointSlice(named("s-1")) }, wantSlices: []string{"DELETED s-1"}},
+		{name: "slice deleted", step: func() { f.view.DeleteEndpointSlice(named("s-1"), "") }, wantSlices: []string{"DELETED s-1"}},
 	}
 	for _, step := range steps {
 		step.step()
@@ -178,12 +178,12 @@ func TestDiffersTellsFilteredObjects(t *testing.T) {
 	differs := func() map[string]bool {
 		got := map[string]bool{}
 		for _, name := range []string{"s-1", "s-2", "s-3", "plain", "absent"} {
-			got["slice "+name] = f.view.Differs(EndpointSlices, "default", name)
+			got["slice "+name], _ = f.view.Differs(EndpointSlices, "default", name)
 		}
 		for _, name := range []string{"s", "plain", "absent"} {
-			got["endpoints "+name] = f.view.Differs(Endpoints, "default", name)
+			got["endpoints "+name], _ = f.view.Differs(Endpoints, "default", name)
 		}
-		got["service s"] = f.view.Differs(Services, "default", "s")
+		got["service s"], _ = f.view.Differs(Services, "default", "s")
 		return got
 	}
 	want := map[string]bool{
@@ -271,7 +271,7 @@ func TestNewServiceWithAnUnknownDomainShowsNothingBeforeItIsKnown(t *testing.T) 
 	f.wantSlices("domain known", map[string][]string{"early": {"n1"}, "s-1": {"n1"}})
 	f.wantEndpoints("domain known", map[string][]string{"s": {"n1"}})
 
-	f.view.DeleteService(named("s"))
+	f.view.DeleteService(named("s"), "")
 	f.wantSlices("deleted", map[string][]string{"early": {"n1", "n3"}, "s-1": {"n1", "n3"}})
 	f.view.SetService(newService("s", ""))
 	f.view.SetEndpointSlice(newSlice("s-2", "s", "n1", "n3"))
@@ -397,7 +397,7 @@ func TestOrderedPolicyDecidesOverAllSlices(t *testing.T) {
 	unready.Endpoints[0].Conditions.Ready = &ready
 	f.view.SetEndpointSlice(unready)
 	f.wantSlices("own node unready", map[string][]string{"s-1": {"n2"}, "s-2": {"n1"}})
-	f.view.DeleteEndpointSlice(named("s-2"))
+	f.view.DeleteEndpointSlice(named("s-2"), "")
 	f.wantSlices("slice deleted", map[string][]string{"s-1": {"n2"}})
 }
 

@@ -65,7 +65,8 @@ func TestKubeProxyProgramsTheSameRulesForUnfilteredServices(t *testing.T) {
 	for _, via := range []lab.Via{lab.ViaUpstream, lab.ViaGrid} {
 		setUp(t, via, lab.NFTables, unit1, unit2, unit2)
 		expectReached(t, 5*time.Second, plain, all, all, all)
-		ruleset, err := n.Run(t.Context(), "nft", "list", "ruleset")
+		// The Services are of IPv4. kube-proxy writes the table of IPv6 when it comes to it.
+		ruleset, err := n.Run(t.Context(), "nft", "list", "table", "ip", "kube-proxy")
 		must(t, err)
 		if !strings.Contains(ruleset, plain.Spec.ClusterIP) {
 			t.Errorf("via %s: no rules for %s", via, plain.Name)

@@ -28,7 +28,8 @@ func NewCommand(ctx context.Context) *cobra.Command {
 		Short: "The local API endpoint of an edge node",
 		Long: `grid-apiserver serves Services, Endpoints and EndpointSlices as the node it runs on
 should see them: a Service with the annotation topologyKeys reaches only the endpoints
-in the node's own node unit. Every other request goes to the upstream API server.`,
+in the node's own node unit. Every other request goes to the upstream API server, or
+with --standalone to one in the same process that keeps everything in memory.`,
 		Version: version.Get().GitVersion,
 		// An error of the server is not one of the usage.
 		SilenceUsage: true,
@@ -69,6 +70,9 @@ func run(ctx context.Context, o *options.Options) error {
 		return err
 	}
 	klog.FromContext(ctx).Info("Starting grid-apiserver", "version", version.Get().GitVersion, "node", completed.NodeName)
+	if completed.Standalone.Enabled {
+		return runStandalone(ctx, completed)
+	}
 	config, err := completed.Config(ctx)
 	if err != nil {
 		return err

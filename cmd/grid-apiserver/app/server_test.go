@@ -7,16 +7,22 @@ import (
 	"bytes"
 	"context"
 	"flag"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-
-	"net"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 	logsapi "k8s.io/component-base/logs/api/v1"
+
+	"github.com/grid-apiserver/grid-apiserver/pkg/standalone"
 )
 
 var update = flag.Bool("update", false, "write the golden files")
@@ -125,6 +131,47 @@ func TestStopsWithItsContext(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "data", "kube-proxy.kubeconfig")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestStandaloneServesUntilItIsStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	dir := t.TempDir()
+	ended := make(chan error, 1)
+	go func() {
+		_, err := execute(ctx, "--standalone", "--standalone-port=0", "--secure-port="+freePort(t), "--node-name=n1", "--data-dir="+dir)
+		ended <- err
+	}()
+	for _, file := range []string{standalone.AdminKubeconfig, viewKubeconfig} {
+		path := filepath.Join(dir, file)
+		err := wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, time.Minute, true, func(context.Context) (bool, error) {
+			_, err := os.Stat(path)
+			return err == nil, nil
+		})
+		if err != nil {
+			t.Fatalf("no %s: %v", file, err)
+		}
+		config, err := clientcmd.BuildConfigFromFlags("", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		client, err := kubernetes.NewForConfig(config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// ConfigMaps pass the view unchanged, also before its Node exists.
+		err = wait.PollUntilContextTimeout(ctx, 5*time.Millisecond, time.Minute, true, func(ctx context.Context) (bool, error) {
+			_, err := client.CoreV1().ConfigMaps("default").List(ctx, metav1.ListOptions{})
+			return err == nil, nil
+		})
+		if err != nil {
+			t.Fatalf("through %s: %v", file, err)
+		}
+	}
+	stop()
+	if err := <-ended; err != nil {
 		t.Error(err)
 	}
 }

@@ -47,7 +47,9 @@ func TestDestroyInTheMiddleOfABurst(t *testing.T) {
 				t.Fatal(err)
 			}
 			go func() {
-				for range w.ResultChan() {
+				for open := true; open; {
+					// On a busy machine the burst closes all watches before they have sent anything.
+					_, open = <-w.ResultChan()
 					select {
 					case begun <- struct{}{}:
 					default:
@@ -61,7 +63,7 @@ func TestDestroyInTheMiddleOfABurst(t *testing.T) {
 		select {
 		case <-begun:
 		case <-time.After(30 * time.Second):
-			t.Fatal("no watch sees a change")
+			t.Fatal("no watch sees a change or its end")
 		}
 		destroy(getter)
 	}

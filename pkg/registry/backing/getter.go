@@ -69,9 +69,6 @@ func (g *OptionsGetter) GetRESTOptions(resource schema.GroupResource, _ runtime.
 		return generic.RESTOptions{}, fmt.Errorf("there is no store for %s", resource)
 	}
 	config := storagebackend.NewDefaultConfig("", g.codec)
-	// Below this the cache refuses to start: it promises to replay that much
-	// history to a client that resumes.
-	config.EventsHistoryWindow = max(config.EventsHistoryWindow, cacher.DefaultEventFreshDuration)
 	return generic.RESTOptions{
 		StorageConfig:  config.ForResource(resource),
 		Decorator:      g.decorate,
@@ -109,9 +106,8 @@ func (g *OptionsGetter) decorate(
 	if filled, ok := g.filled[resource]; ok {
 		below = &deferredStore{Store: store, filled: filled, stopped: stopped}
 	}
-	source := newDrainedStore(below)
-	watchCache, err := cacher.NewCacherFromConfig(cacher.Config{
-		Storage:             source,
+	delegator, stop, err := StartCache(cacher.Config{
+		Storage:             below,
 		Versioner:           storage.APIObjectVersioner{},
 		GroupResource:       resource,
 		EventsHistoryWindow: config.EventsHistoryWindow,
@@ -125,17 +121,12 @@ func (g *OptionsGetter) decorate(
 		Codec:               config.Codec,
 	})
 	if err != nil {
-		return nil, nil, fmt.Errorf("starting the watch cache of %s: %w", resource, err)
+		return nil, nil, err
 	}
-	delegator := cacher.NewCacheDelegator(watchCache, below)
 	var once sync.Once
 	destroy := func() {
-		once.Do(func() {
-			close(stopped)
-			source.drain()
-			delegator.Stop()
-			watchCache.Stop()
-		})
+		once.Do(func() { close(stopped) })
+		stop()
 	}
 	g.caches[resource] = startedCache{ready: delegator.ReadinessCheck, destroy: destroy}
 	return delegator, destroy, nil

@@ -25,6 +25,7 @@ import (
 	"github.com/grid-apiserver/grid-apiserver/pkg/registry/readonly"
 	"github.com/grid-apiserver/grid-apiserver/pkg/registry/servicecidrs"
 	"github.com/grid-apiserver/grid-apiserver/pkg/registry/services"
+	"github.com/grid-apiserver/grid-apiserver/pkg/registry/streaming"
 )
 
 type resource struct {
@@ -85,6 +86,7 @@ func NewAPIGroupInfos(
 		info, ok := byGroup[r.version.Group]
 		if !ok {
 			created := genericapiserver.NewDefaultAPIGroupInfo(r.version.Group, scheme, parameterCodec, codecs)
+			created.NegotiatedSerializer = streaming.NewNegotiatedSerializer(created.NegotiatedSerializer)
 			info = &created
 			byGroup[r.version.Group] = info
 			infos = append(infos, info)

@@ -33,12 +33,8 @@ func (r *REST) futureRevision(ctx context.Context, options *metainternalversion.
 		return nil, nil
 	}
 	requested, err := storage.APIObjectVersioner{}.ParseResourceVersion(options.ResourceVersion)
-	if err != nil {
-		// The error of the versioner is no API error; lists turn it into this one.
-		return nil, apierrors.NewBadRequest(fmt.Sprintf("invalid resource version: %v", err))
-	}
-	if requested == 0 {
-		return nil, nil
+	if err != nil || requested == 0 {
+		return nil, nil //nolint:nilerr // the store says what is wrong with it, in the words of kube-apiserver
 	}
 	current, err := r.store.Storage.Storage.GetCurrentResourceVersion(ctx)
 	if err != nil {

@@ -19,7 +19,7 @@ type Change struct {
 	// Object is the new object; nil deletes the key. In object mode its ownership passes to the store, also if Apply fails.
 	Object runtime.Object
 	// Revision is given by the writer and must be larger than the store's; 0: the next one of the counter. Either way in
-	// object mode the store stamps it on Object.
+	// object mode the store stamps it on Object. Apply writes the one that it has taken here, in the caller's slice.
 	Revision uint64
 }
 
@@ -56,6 +56,7 @@ func (s *Store) Apply(changes ...Change) (uint64, error) {
 			if err := s.putLocked(entries[i], revision, now); err != nil {
 				return s.revision, fmt.Errorf("applying key %q: %w", change.Key, err)
 			}
+			change.Revision = revision
 			continue
 		}
 		previous, ok := s.current.Get(&entry{key: change.Key})
@@ -65,6 +66,7 @@ func (s *Store) Apply(changes ...Change) (uint64, error) {
 		if _, err := s.removeLocked(previous, revision, now); err != nil {
 			return s.revision, err
 		}
+		change.Revision = revision
 	}
 	return s.revision, nil
 }
@@ -99,7 +101,7 @@ func (s *Store) checkChange(change *Change) error {
 
 // checkRevisionsLocked refuses given revisions that do not rise. It walks the batch as Apply will, because deletions of
 // what does not exist take no number.
-func (s *Store) checkRevisionsLocked(changes []Change) error {
+func (l *log) checkRevisionsLocked(changes []Change) error {
 	given := false
 	for i := range changes {
 		given = given || changes[i].Revision != 0
@@ -107,7 +109,7 @@ func (s *Store) checkRevisionsLocked(changes []Change) error {
 	if !given {
 		return nil
 	}
-	revision := s.revision
+	revision := l.revision
 	exists := map[string]bool{}
 	for i := range changes {
 		change := &changes[i]
@@ -116,7 +118,7 @@ func (s *Store) checkRevisionsLocked(changes []Change) error {
 		}
 		present, touched := exists[change.Key]
 		if !touched {
-			present = s.current.Has(&entry{key: change.Key})
+			present = l.current.Has(&entry{key: change.Key})
 		}
 		if change.Object != nil || present {
 			revision = max(change.Revision, revision+1)
@@ -129,10 +131,10 @@ func (s *Store) checkRevisionsLocked(changes []Change) error {
 // Advance raises the revision without a change: the writer knows that nothing else happened up to it. A revision that is
 // not larger is ignored. Watches are not woken: they learn of it by the next change, the next periodic bookmark or
 // RequestWatchProgress, which a caller in a hurry calls next.
-func (s *Store) Advance(revision uint64) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.revision = max(s.revision, revision)
+func (l *log) Advance(revision uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.revision = max(l.revision, revision)
 }
 
 // Reset replaces everything: the objects, by key, which carry their resourceVersions (one without gets revision), and the

@@ -22,7 +22,7 @@ type codec struct {
 }
 
 // newCodec returns nil if cfg asks for object mode.
-func newCodec(cfg Config) *codec {
+func newCodec(cfg Form) *codec {
 	if cfg.Codec == nil {
 		return nil
 	}

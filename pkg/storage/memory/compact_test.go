@@ -19,9 +19,12 @@ import (
 	"k8s.io/utils/ptr"
 )
 
+// patience is for what takes milliseconds on a machine that does nothing else.
+const patience = 2 * time.Minute
+
 func eventually(t testing.TB, what string, condition func() bool) {
 	t.Helper()
-	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, wait.ForeverTestTimeout, true, func(context.Context) (bool, error) {
+	err := wait.PollUntilContextTimeout(t.Context(), time.Millisecond, patience, true, func(context.Context) (bool, error) {
 		return condition(), nil
 	})
 	if err != nil {

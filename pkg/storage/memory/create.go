@@ -46,25 +46,25 @@ func (s *Store) Create(ctx context.Context, key string, obj, out runtime.Object,
 
 // replace commits next if its key still is what the caller saw: expected, or nothing if that is nil. It returns false
 // without an error if it is not.
-func (s *Store) replace(expected, next *entry, ttl uint64) (bool, error) {
-	now := s.clock.Now()
+func (l *log) replace(expected, next *entry, ttl uint64) (bool, error) {
+	now := l.clock.Now()
 	next.expires = expiry(now, ttl)
-	done, err := s.replaceAt(now, expected, next)
+	done, err := l.replaceAt(now, expected, next)
 	if done {
-		s.expiresFirst(next)
+		l.expiresFirst(next)
 	}
 	return done, err
 }
 
-func (s *Store) replaceAt(now time.Time, expected, next *entry) (bool, error) {
-	s.mu.Lock()
-	defer s.unlockAndWake()
-	if s.stopped {
+func (l *log) replaceAt(now time.Time, expected, next *entry) (bool, error) {
+	l.mu.Lock()
+	defer l.unlockAndWake()
+	if l.stopped {
 		return false, errStopped
 	}
-	if present, _ := s.current.Get(next); present != expected {
+	if present, _ := l.current.Get(next); present != expected {
 		return false, nil
 	}
-	err := s.putLocked(next, s.revision+1, now)
+	err := l.putLocked(next, l.revision+1, now)
 	return err == nil, err
 }

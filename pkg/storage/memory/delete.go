@@ -66,15 +66,15 @@ func (s *Store) Delete(
 }
 
 // remove commits the deletion of expected if that still is the present entry, and returns nil without an error if not.
-func (s *Store) remove(expected *entry) (*entry, error) {
-	now := s.clock.Now()
-	s.mu.Lock()
-	defer s.unlockAndWake()
-	if s.stopped {
+func (l *log) remove(expected *entry) (*entry, error) {
+	now := l.clock.Now()
+	l.mu.Lock()
+	defer l.unlockAndWake()
+	if l.stopped {
 		return nil, errStopped
 	}
-	if present, _ := s.current.Get(expected); present != expected {
+	if present, _ := l.current.Get(expected); present != expected {
 		return nil, nil
 	}
-	return s.removeLocked(expected, s.revision+1, now)
+	return l.removeLocked(expected, l.revision+1, now)
 }

@@ -4,7 +4,7 @@
 // Package memory is a storage.Interface that keeps one resource in memory: an MVCC log with a bounded watch history.
 //
 // A Store holds the current objects in an ordered copy-on-write tree, and the changes that led there in a log. Every
-// change has its own revision from one counter per Store, so the revision of an idle resource stands still. A LIST of the
+// change has its own revision from one counter per log, so the revision of an idle resource stands still. A LIST of the
 // present reads a clone of the tree; a LIST of the past rewinds a clone by the log. A watch reads the log at its own
 // cursor.
 //
@@ -31,6 +31,8 @@
 //   - What cannot be read fails with an internal error, ends a watch with an ERROR event, and stays. With the feature gate
 //     AllowUnsafeMalformedObjectDeletion, Get and GetList say that it is corrupt, and Delete may be told to remove it.
 //
+// Several Stores may share a log (Store.As), each with its own codec, as the versions of a custom resource need it.
+//
 // Bytes in the log do not change either. Decoders copy what they keep; a transformer must not write to what it is given.
 //
 // Everything else - revisions, history, watches, snapshots, time to live - is the same in both modes. Type entry holds a
@@ -44,7 +46,7 @@
 //
 // # Locks
 //
-// There is one lock, Store.mu. It guards the tree, the log, the revision and what belongs to them. No code of a caller
+// There is one lock, log.mu. It guards the tree, the log, the revision and what belongs to them. No code of a caller
 // (codecs, transformers, predicates, update and validation functions) runs under it, nothing is sent under it,
 // and no step under it takes longer than what it commits: compaction forgets whole chunks of the log by moving an index.
 // What was read under the lock may be used after it, because entries, chunks and clones do not change once published.

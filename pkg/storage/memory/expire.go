@@ -35,23 +35,23 @@ func expiry(now time.Time, ttl uint64) int64 {
 }
 
 // expiresFirst tells the background work about e if e is what expires next.
-func (s *Store) expiresFirst(e *entry) {
+func (l *log) expiresFirst(e *entry) {
 	if e.expires == 0 {
 		return
 	}
-	if next, ok := s.nextExpiry(); ok && next < e.expires {
+	if next, ok := l.nextExpiry(); ok && next < e.expires {
 		return
 	}
 	select {
-	case s.earlier <- struct{}{}:
+	case l.earlier <- struct{}{}:
 	default: // it was told already, and looks when it wakes
 	}
 }
 
-func (s *Store) nextExpiry() (int64, bool) {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	next, ok := s.expiring.Min()
+func (l *log) nextExpiry() (int64, bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	next, ok := l.expiring.Min()
 	if !ok {
 		return 0, false
 	}
@@ -59,23 +59,23 @@ func (s *Store) nextExpiry() (int64, bool) {
 }
 
 // expire deletes what has expired, in batches.
-func (s *Store) expire(now time.Time) {
-	for s.expireSome(now) {
+func (l *log) expire(now time.Time) {
+	for l.expireSome(now) {
 	}
 }
 
-func (s *Store) expireSome(now time.Time) bool {
-	s.mu.Lock()
-	defer s.unlockAndWake()
+func (l *log) expireSome(now time.Time) bool {
+	l.mu.Lock()
+	defer l.unlockAndWake()
 	for range expireBatch {
-		next, ok := s.expiring.Min()
+		next, ok := l.expiring.Min()
 		if !ok || next.expires > now.UnixNano() {
 			return false
 		}
-		if _, err := s.removeLocked(next, s.revision+1, now); err != nil {
+		if _, err := l.removeLocked(next, l.revision+1, now); err != nil {
 			// Only an object without metadata gets here, and checkObject let none in; do not come back to it.
-			s.expiring.Delete(next)
-			klog.Background().Error(err, "Cannot delete an expired object", "resource", s.groupResource, "key", next.key)
+			l.expiring.Delete(next)
+			klog.Background().Error(err, "Cannot delete an expired object", "resource", l.groupResource, "key", next.key)
 		}
 	}
 	return true

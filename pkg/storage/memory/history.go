@@ -20,7 +20,7 @@ type record struct {
 }
 
 // history is the window of changes, a queue of chunks. Positions count from the first change ever appended, so a
-// position stays valid while the window moves. It has no lock of its own: Store.mu guards it. Slices that it handed out
+// position stays valid while the window moves. It has no lock of its own: log.mu guards it. Slices that it handed out
 // stay readable without the lock, because a chunk is only ever appended to, within its capacity.
 type history struct {
 	chunks [][]record

@@ -99,7 +99,7 @@ func checkListType(objectType reflect.Type, listObj runtime.Object) error {
 }
 
 // stateFor returns the state that opts ask for, and the key to begin at.
-func (s *Store) stateFor(prefix string, opts storage.ListOptions) (snapshot, string, error) {
+func (l *log) stateFor(prefix string, opts storage.ListOptions) (snapshot, string, error) {
 	exact, from, err := storage.ValidateListOptions(prefix, versioner, opts)
 	if err != nil {
 		return snapshot{}, "", err
@@ -108,13 +108,13 @@ func (s *Store) stateFor(prefix string, opts storage.ListOptions) (snapshot, str
 		from = prefix
 	}
 	if exact == 0 {
-		state := s.latest()
+		state := l.latest()
 		return state, from, validateMinimum(opts.ResourceVersion, state.revision)
 	}
 	if exact < 0 { // a resourceVersion beyond the signed range, which no revision reaches
-		return snapshot{}, "", storage.NewTooLargeResourceVersionError(uint64(exact), s.Revision(), 0)
+		return snapshot{}, "", storage.NewTooLargeResourceVersionError(uint64(exact), l.Revision(), 0)
 	}
-	state, err := s.at(uint64(exact), prefix)
+	state, err := l.at(uint64(exact), prefix)
 	if apierrors.IsResourceExpired(err) && len(opts.Predicate.Continue) > 0 {
 		err = expiredContinue(from, prefix)
 	}

@@ -18,38 +18,38 @@ const (
 )
 
 // maintain is the background work of a store, on one goroutine: forgetting by age, expiring keys, periodic bookmarks.
-func (s *Store) maintain() {
-	defer s.running.Done()
-	progress := s.clock.NewTicker(progressInterval)
+func (l *log) maintain() {
+	defer l.running.Done()
+	progress := l.clock.NewTicker(progressInterval)
 	defer progress.Stop()
-	age := s.clock.NewTicker(max(s.historyAge/ageChecks, time.Millisecond))
+	age := l.clock.NewTicker(max(l.historyAge/ageChecks, time.Millisecond))
 	defer age.Stop()
 	for {
 		var expired <-chan time.Time
 		var timer clock.Timer
-		if next, ok := s.nextExpiry(); ok {
-			now := s.clock.Now()
+		if next, ok := l.nextExpiry(); ok {
+			now := l.clock.Now()
 			if next <= now.UnixNano() {
-				s.expire(now)
+				l.expire(now)
 				continue
 			}
-			timer = s.clock.NewTimer(time.Duration(next - now.UnixNano()))
+			timer = l.clock.NewTimer(time.Duration(next - now.UnixNano()))
 			expired = timer.C()
 		}
 		select {
-		case <-s.stopping:
-		case <-s.earlier:
+		case <-l.stopping:
+		case <-l.earlier:
 		case <-expired: // the next round looks
 		case <-age.C():
-			s.compactToAge(s.clock.Now())
+			l.compactToAge(l.clock.Now())
 		case <-progress.C():
-			s.requestProgress()
+			l.requestProgress()
 		}
 		if timer != nil {
 			timer.Stop()
 		}
 		select {
-		case <-s.stopping:
+		case <-l.stopping:
 			return
 		default:
 		}

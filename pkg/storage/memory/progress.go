@@ -13,15 +13,15 @@ import (
 
 // RequestWatchProgress implements storage.Interface: every watch with ProgressNotify gets a bookmark with the revision of
 // the store as soon as it has delivered everything up to it.
-func (s *Store) RequestWatchProgress(context.Context) error {
-	s.requestProgress()
+func (l *log) RequestWatchProgress(context.Context) error {
+	l.requestProgress()
 	return nil
 }
 
-func (s *Store) requestProgress() {
-	s.mu.Lock()
-	s.progress++
-	s.unlockAndWake()
+func (l *log) requestProgress() {
+	l.mu.Lock()
+	l.progress++
+	l.unlockAndWake()
 }
 
 var enableWatchProgress sync.Once

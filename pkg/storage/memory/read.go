@@ -89,12 +89,12 @@ func (s *Store) state(ctx context.Context, e *entry, suggestion runtime.Object) 
 }
 
 // isVersion tells whether object, which was read from this store, must be the version e of its key.
-func (s *Store) isVersion(object runtime.Object, e *entry) bool {
+func (l *log) isVersion(object runtime.Object, e *entry) bool {
 	revision, err := versioner.ObjectResourceVersion(object)
 	if err != nil || revision != e.revision {
 		return false
 	}
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	return revision > s.ambiguous
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	return revision > l.ambiguous
 }

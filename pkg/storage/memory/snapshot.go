@@ -19,45 +19,45 @@ type snapshot struct {
 }
 
 // latest returns the present state.
-func (s *Store) latest() snapshot {
-	s.mu.RLock()
-	if s.clone != nil {
-		defer s.mu.RUnlock()
-		return snapshot{objects: s.clone, revision: s.revision}
+func (l *log) latest() snapshot {
+	l.mu.RLock()
+	if l.clone != nil {
+		defer l.mu.RUnlock()
+		return snapshot{objects: l.clone, revision: l.revision}
 	}
-	s.mu.RUnlock()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.latestLocked()
+	l.mu.RUnlock()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.latestLocked()
 }
 
-func (s *Store) latestLocked() snapshot {
-	if s.clone == nil {
-		s.clone = s.current.Clone()
+func (l *log) latestLocked() snapshot {
+	if l.clone == nil {
+		l.clone = l.current.Clone()
 	}
-	return snapshot{objects: s.clone, revision: s.revision}
+	return snapshot{objects: l.clone, revision: l.revision}
 }
 
 // at returns the state at revision, rewound only for the keys that begin with prefix. The lock is held for a clone, which
 // takes constant time; undoing the changes since revision happens without it.
-func (s *Store) at(revision uint64, prefix string) (snapshot, error) {
-	s.mu.Lock()
-	if revision > s.revision {
-		defer s.mu.Unlock()
-		return snapshot{}, storage.NewTooLargeResourceVersionError(revision, s.revision, 0)
+func (l *log) at(revision uint64, prefix string) (snapshot, error) {
+	l.mu.Lock()
+	if revision > l.revision {
+		defer l.mu.Unlock()
+		return snapshot{}, storage.NewTooLargeResourceVersionError(revision, l.revision, 0)
 	}
-	if revision < s.floor {
-		defer s.mu.Unlock()
+	if revision < l.floor {
+		defer l.mu.Unlock()
 		return snapshot{}, apierrors.NewResourceExpired(listExpired)
 	}
-	position := s.history.after(revision)
-	if position == s.history.next {
-		defer s.mu.Unlock()
-		return snapshot{objects: s.latestLocked().objects, revision: revision}, nil
+	position := l.history.after(revision)
+	if position == l.history.next {
+		defer l.mu.Unlock()
+		return snapshot{objects: l.latestLocked().objects, revision: revision}, nil
 	}
-	objects := s.current.Clone()
-	changes := s.history.readAll(position)
-	s.mu.Unlock()
+	objects := l.current.Clone()
+	changes := l.history.readAll(position)
+	l.mu.Unlock()
 
 	for i := len(changes) - 1; i >= 0; i-- {
 		for j := len(changes[i]) - 1; j >= 0; j-- {

@@ -22,12 +22,9 @@ func (s *Store) EnableResourceSizeEstimation(keys storage.KeysFunc) error {
 	if keys == nil {
 		return errors.New("KeysFunc cannot be nil")
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.estimateSize {
+	if s.estimateSize.Swap(true) {
 		return errors.New("resource size estimation is already enabled")
 	}
-	s.estimateSize = true
 	return nil
 }
 
@@ -35,11 +32,10 @@ func (s *Store) EnableResourceSizeEstimation(keys storage.KeysFunc) error {
 // mode, of an estimate in object mode.
 func (s *Store) Stats(context.Context) (storage.Stats, error) {
 	s.mu.RLock()
-	estimate := s.estimateSize
 	count := s.current.Len()
 	s.mu.RUnlock()
 	stats := storage.Stats{ObjectCount: int64(count)}
-	if estimate && count > 0 {
+	if s.estimateSize.Load() && count > 0 {
 		stats.EstimatedAverageObjectSizeBytes = s.latest().averageSize()
 	}
 	return stats, nil

@@ -57,30 +57,30 @@ func (s *Store) Watch(ctx context.Context, key string, opts storage.ListOptions)
 }
 
 // start places the cursor of w and starts it, in one step with respect to writes.
-func (s *Store) start(w *watcher, revision uint64, wantInitial bool) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stopped {
-		return fmt.Errorf("watching %s: %w", s.groupResource, errStopped)
+func (l *log) start(w *watcher, revision uint64, wantInitial bool) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.stopped {
+		return fmt.Errorf("watching %s: %w", l.groupResource, errStopped)
 	}
-	if revision > s.revision {
-		return storage.NewTooLargeResourceVersionError(revision, s.revision, tooLargeRetry)
+	if revision > l.revision {
+		return storage.NewTooLargeResourceVersionError(revision, l.revision, tooLargeRetry)
 	}
-	w.epoch = s.epoch
-	w.seenProgress = s.progress
+	w.epoch = l.epoch
+	w.seenProgress = l.progress
 	switch {
 	case wantInitial:
-		state := s.latestLocked()
+		state := l.latestLocked()
 		w.initial = &state
-		w.cursor = s.history.next
+		w.cursor = l.history.next
 	case revision == 0:
-		w.cursor = s.history.next
-	case revision < s.floor:
+		w.cursor = l.history.next
+	case revision < l.floor:
 		w.expired = true
 	default:
-		w.cursor = s.history.after(revision)
+		w.cursor = l.history.after(revision)
 	}
-	s.running.Add(1)
+	l.running.Add(1)
 	go w.run()
 	return nil
 }
@@ -95,16 +95,16 @@ type reading struct {
 }
 
 // read returns what follows the cursor.
-func (s *Store) read(cursor, epoch uint64) reading {
-	s.mu.RLock()
-	defer s.mu.RUnlock()
-	if epoch != s.epoch || cursor < s.history.first {
+func (l *log) read(cursor, epoch uint64) reading {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	if epoch != l.epoch || cursor < l.history.first {
 		return reading{expired: true}
 	}
-	if changes := s.history.read(cursor); len(changes) > 0 {
+	if changes := l.history.read(cursor); len(changes) > 0 {
 		return reading{changes: changes}
 	}
 	// Under the read lock no writer can take the channel between the look at the log and this.
-	s.awaited.Store(true)
-	return reading{revision: s.revision, progress: s.progress, changed: s.changed}
+	l.awaited.Store(true)
+	return reading{revision: l.revision, progress: l.progress, changed: l.changed}
 }

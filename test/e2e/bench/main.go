@@ -9,16 +9,22 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"os/signal"
+	"regexp"
 	"syscall"
 	"time"
 
 	"github.com/grid-apiserver/grid-apiserver/test/e2e/lab"
 )
 
+// parts selects what is measured. The start comes first in any case: it leaves the server that the others measure.
+var parts = flag.String("parts", "", "measure only the parts whose names match this regular expression, and the start")
+
 func main() {
+	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if err := run(ctx); err != nil {
@@ -43,6 +49,10 @@ type bench struct {
 }
 
 func run(ctx context.Context) (err error) {
+	selected, err := regexp.Compile(*parts)
+	if err != nil {
+		return fmt.Errorf("-parts: %w", err)
+	}
 	l, err := lab.Start(ctx, lab.Options{Report: report})
 	if err != nil {
 		return err
@@ -63,7 +73,7 @@ func run(ctx context.Context) (err error) {
 	if _, err := l.GridProgram(ctx); err != nil {
 		return err
 	}
-	for _, part := range []struct {
+	for i, part := range []struct {
 		name    string
 		measure func(context.Context) error
 	}{
@@ -74,6 +84,9 @@ func run(ctx context.Context) (err error) {
 		{"burst of writes", b.measureBursts},
 		{"rest", b.measureMemory},
 	} {
+		if i > 0 && !selected.MatchString(part.name) {
+			continue
+		}
 		report("measuring: %s", part.name)
 		if err := errors.Join(part.measure(ctx), b.reportMemory(part.name)); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)

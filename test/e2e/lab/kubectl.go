@@ -11,7 +11,12 @@ import (
 
 // Kubectl runs kubectl as the administrator of the upstream and returns what it printed.
 func (l *Lab) Kubectl(ctx context.Context, args ...string) (string, error) {
-	return output(l.kubectl(ctx, l.Cloud.Host, l.Cloud.AdminKubeconfig, args))
+	return output(l.KubectlCommand(ctx, args...))
+}
+
+// KubectlCommand is the command that Kubectl runs.
+func (l *Lab) KubectlCommand(ctx context.Context, args ...string) *exec.Cmd {
+	return l.kubectl(ctx, l.Cloud.Host, l.Cloud.AdminKubeconfig, args)
 }
 
 // Kubectl runs kubectl on the node with the local kubeconfig and returns what it printed.

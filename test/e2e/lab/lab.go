@@ -14,12 +14,22 @@ import (
 	"time"
 )
 
-// Options choose what Start starts beyond the upstream, the Node objects and the echo servers.
+// Options choose what Start starts, and how.
 type Options struct {
-	// ControllerManager also starts kube-controller-manager.
+	// Upstream is the kind of upstream; empty: KubeAPIServer.
+	Upstream Kind
+	// DualStack gives the upstream a second range of ClusterIPs, ServiceCIDR6.
+	DualStack bool
+	// ControllerManager also starts kube-controller-manager beside kube-apiserver.
 	ControllerManager bool
+	// Controllers are those that kube-controller-manager runs, as in its flag; empty: all.
+	Controllers []string
+	// DisableAdmission are admission plugins that kube-apiserver is to run without.
+	DisableAdmission []string
+	// NoNodes leaves out the nodes: hosts, Node objects and echo servers.
+	NoNodes bool
 	// Report gets progress lines; nil: they are dropped.
-	Report func(format string, args ...any)
+	Report Report
 }
 
 // Lab is a running cluster.
@@ -30,7 +40,7 @@ type Lab struct {
 	// Dir holds everything of this run, Logs within it one file per program.
 	Dir, Logs string
 
-	report          func(format string, args ...any)
+	report          Report
 	network         *network
 	gridKubeconfig  string // the upstream credential of every grid-apiserver
 	proxyKubeconfig string // the upstream credential of a kube-proxy without grid-apiserver
@@ -46,13 +56,7 @@ func Start(ctx context.Context, options Options) (*Lab, error) {
 	if report == nil {
 		report = func(string, ...any) {}
 	}
-	if err := EnsurePackages(ctx, report); err != nil {
-		return nil, err
-	}
-	if err := removeLeftovers(report); err != nil {
-		return nil, err
-	}
-	programs, err := BuildPrograms(ctx, report)
+	programs, err := prepare(ctx, report)
 	if err != nil {
 		return nil, err
 	}
@@ -67,6 +71,21 @@ func Start(ctx context.Context, options Options) (*Lab, error) {
 	return l, nil
 }
 
+var preparing sync.Mutex
+
+// prepare does what labs of one process share.
+func prepare(ctx context.Context, report Report) (*Programs, error) {
+	preparing.Lock()
+	defer preparing.Unlock()
+	if err := EnsurePackages(ctx, report); err != nil {
+		return nil, err
+	}
+	if err := removeLeftovers(report); err != nil {
+		return nil, err
+	}
+	return BuildPrograms(ctx, report)
+}
+
 func (l *Lab) start(ctx context.Context, options Options) (err error) {
 	cloudDir := filepath.Join(l.Dir, "cloud")
 	for _, dir := range []string{l.Logs, cloudDir} {
@@ -74,11 +93,19 @@ func (l *Lab) start(ctx context.Context, options Options) (err error) {
 			return err
 		}
 	}
-	if l.network, err = newNetwork(ctx); err != nil {
+	nodes := NodeCount
+	if options.NoNodes {
+		nodes = 0
+	}
+	if l.network, err = newNetwork(ctx, nodes); err != nil {
 		return err
 	}
-	l.report("starting etcd and kube-apiserver")
-	if l.Cloud, err = startCloud(ctx, l.network.cloud, l.Programs, cloudDir, l.Logs, options.ControllerManager); err != nil {
+	if options.Upstream == Standalone {
+		l.report("building and starting grid-apiserver --standalone")
+	} else {
+		l.report("starting etcd and kube-apiserver")
+	}
+	if l.Cloud, err = startCloud(ctx, l.network.cloud, l.Programs, cloudDir, l.Logs, options); err != nil {
 		return err
 	}
 	if l.proxyKubeconfig, err = l.Cloud.clientKubeconfig("kube-proxy", pkix.Name{CommonName: "system:kube-proxy"}); err != nil {

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +23,8 @@ const (
 	NodeCount = 3
 	// ServiceCIDR is where ClusterIPs come from.
 	ServiceCIDR = "10.96.0.0/16"
+	// ServiceCIDR6 is where those of the second family come from, with Options.DualStack.
+	ServiceCIDR6 = "fd00:10:96::/112"
 	// KubernetesIP is the ClusterIP of default/kubernetes.
 	KubernetesIP = "10.96.0.1"
 
@@ -36,7 +39,10 @@ func nodeAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 97, 0, b
 // spareAddress is a second address of a node, for one more endpoint on it.
 func spareAddress(i int) netip.Addr { return netip.AddrFrom4([4]byte{10, 97, 0, byte(20 + i)}) }
 
-// network is the set of namespaces of one run. All links are made inside the namespaces, so the machine's own
+// networks counts the networks of this process.
+var networks atomic.Int32
+
+// network is the set of namespaces of one lab. All links are made inside the namespaces, so the machine's own
 // network never sees them.
 type network struct {
 	prefix string
@@ -45,18 +51,18 @@ type network struct {
 	nodes  []*Host
 }
 
-func newNetwork(ctx context.Context) (*network, error) {
+func newNetwork(ctx context.Context, nodes int) (*network, error) {
 	start, err := startTime(os.Getpid())
 	if err != nil {
 		return nil, err
 	}
-	n := &network{prefix: fmt.Sprintf("%s%d-%s-", namespacePrefix, os.Getpid(), start)}
+	n := &network{prefix: fmt.Sprintf("%s%d-%s-%d-", namespacePrefix, os.Getpid(), start, networks.Add(1))}
 	host := func(name string, address netip.Addr) *Host {
 		return &Host{Name: name, Namespace: n.prefix + name, Address: address}
 	}
 	n.lan = host("lan", netip.Addr{})
 	n.cloud = host("cloud", cloudAddress)
-	for i := range NodeCount {
+	for i := range nodes {
 		n.nodes = append(n.nodes, host(fmt.Sprintf("node%d", i), nodeAddress(i)))
 	}
 	if err := n.create(ctx); err != nil {
@@ -113,7 +119,7 @@ func (n *network) heal(ctx context.Context) error {
 }
 
 // removeLeftovers removes the namespaces of runs whose process is gone.
-func removeLeftovers(report func(format string, args ...any)) error {
+func removeLeftovers(report Report) error {
 	entries, err := os.ReadDir(netnsDir)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil

@@ -106,7 +106,7 @@ func startNetwork(t *testing.T) *network {
 	if err := EnsurePackages(t.Context(), t.Logf); err != nil {
 		t.Fatal(err)
 	}
-	n, err := newNetwork(t.Context())
+	n, err := newNetwork(t.Context(), NodeCount)
 	if err != nil {
 		t.Fatal(err)
 	}

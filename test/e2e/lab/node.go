@@ -74,6 +74,10 @@ func (n *Node) GridArgs() []string {
 
 // StartGrid starts the node's grid-apiserver and waits until it is ready.
 func (n *Node) StartGrid(ctx context.Context, extra ...string) error {
+	// This makes the credential that the flags name.
+	if _, err := n.lab.GridProgram(ctx); err != nil {
+		return err
+	}
 	p, err := n.RunGrid(ctx, "grid-apiserver-"+n.Name, append(n.GridArgs(), extra...)...)
 	if err != nil {
 		return err

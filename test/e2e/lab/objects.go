@@ -121,7 +121,9 @@ func Endpoints(service string, endpoints ...Endpoint) *corev1.Endpoints {
 	for _, e := range endpoints {
 		subset.Addresses = append(subset.Addresses, corev1.EndpointAddress{IP: e.Address, NodeName: &e.Node})
 	}
-	return &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: service}, Subsets: []corev1.EndpointSubset{subset}}
+	// Its slice is made beside it: none is to be made of it.
+	labels := map[string]string{discoveryv1.LabelSkipMirror: "true"}
+	return &corev1.Endpoints{ObjectMeta: metav1.ObjectMeta{Name: service, Labels: labels}, Subsets: []corev1.EndpointSubset{subset}}
 }
 
 // CreateService creates a Service with its EndpointSlice and its Endpoints object in namespace default and
@@ -158,7 +160,12 @@ func (l *Lab) DeleteService(ctx context.Context, name string) error {
 // grantGrid applies the RBAC rules that the project ships, as they are, and writes a kubeconfig for
 // grid-apiserver with a token of its service account.
 func (l *Lab) grantGrid(ctx context.Context) error {
-	rules := filepath.Join(l.Programs.repository(), "artifacts", "rbac.yaml")
+	if l.Cloud.Kind == Standalone {
+		// It knows one identity, and no RBAC.
+		l.gridKubeconfig = l.Cloud.AdminKubeconfig
+		return nil
+	}
+	rules := filepath.Join(l.Programs.Repository(), "artifacts", "rbac.yaml")
 	if _, err := l.Kubectl(ctx, "apply", "-f", rules); err != nil {
 		return fmt.Errorf("apply the shipped RBAC rules: %w", err)
 	}

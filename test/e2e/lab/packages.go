@@ -13,6 +13,10 @@ import (
 	"strings"
 )
 
+// DistributionKubectl is the kubectl of the machine's distribution. Debian 12 has version 1.20, which knows SPDY only;
+// a machine may have another one there.
+const DistributionKubectl = "/usr/bin/kubectl"
+
 // packageOf names the Debian package of each command that the lab, kube-proxy or a person trying it calls.
 var packageOf = map[string]string{
 	"conntrack": "conntrack",
@@ -21,11 +25,13 @@ var packageOf = map[string]string{
 	"iptables":  "iptables",
 	"nft":       "nftables",
 	"sysctl":    "procps",
+	// An old kubectl, beside the lab's own, which is called by its path.
+	DistributionKubectl: "kubernetes-client",
 }
 
 // EnsurePackages checks that this process is root and installs the Debian packages that are missing, saying so
 // through report. It also puts the sbin folders on PATH, which a user's shell may lack.
-func EnsurePackages(ctx context.Context, report func(format string, args ...any)) error {
+func EnsurePackages(ctx context.Context, report Report) error {
 	if os.Geteuid() != 0 {
 		return errors.New("the lab needs root: it makes network namespaces and runs kube-proxy in them")
 	}

@@ -8,9 +8,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -53,10 +55,10 @@ func CacheDir() (string, error) {
 	return filepath.Join(dir, "grid-apiserver-e2e"), nil
 }
 
-// BuildPrograms builds the third-party programs that the cache lacks. The cache's key covers their versions, the
+// BuildPrograms builds the third-party programs that the cache lacks. The cache's key covers their modules, the
 // Go version and the build flags, and it lies outside the checkout, so a clean clone builds nothing again. From
 // cold it takes about eight minutes on two cores. Processes that build at the same time wait for each other.
-func BuildPrograms(ctx context.Context, report func(format string, args ...any)) (*Programs, error) {
+func BuildPrograms(ctx context.Context, report Report) (*Programs, error) {
 	module, err := goCommand(ctx, "", "list", "-m", "-f", "{{.Dir}}", modulePath)
 	if err != nil {
 		return nil, fmt.Errorf("the lab is run from inside its own module, test/e2e: %w", err)
@@ -118,13 +120,18 @@ func (p *Programs) build(ctx context.Context, name string, flags []string, repor
 // BuildGrid builds grid-apiserver from this checkout into dir and returns its path. Go's build cache makes it
 // cheap to repeat.
 func (p *Programs) BuildGrid(ctx context.Context, dir string) (string, error) {
-	path := filepath.Join(dir, "grid-apiserver")
-	_, err := goCommand(ctx, p.repository(), "build", "-buildvcs=false", "-ldflags", "-X k8s.io/component-base/version.gitVersion=v0.0.0-lab", "-o", path, "./cmd/grid-apiserver")
+	return p.BuildCommand(ctx, dir, "grid-apiserver")
+}
+
+// BuildCommand builds a command of this checkout's cmd folder, as BuildGrid does.
+func (p *Programs) BuildCommand(ctx context.Context, dir, name string) (string, error) {
+	path := filepath.Join(dir, name)
+	_, err := goCommand(ctx, p.Repository(), "build", "-buildvcs=false", "-ldflags", "-X k8s.io/component-base/version.gitVersion=v0.0.0-lab", "-o", path, "./cmd/"+name)
 	return path, err
 }
 
-// repository is the root of the checkout.
-func (p *Programs) repository() string { return filepath.Join(p.moduleDir, "..", "..") }
+// Repository is the root of the checkout.
+func (p *Programs) Repository() string { return filepath.Join(p.moduleDir, "..", "..") }
 
 // versionStamp is what the release build of Kubernetes links in; without it the programs call themselves v0.0.0.
 func versionStamp(version string) string {
@@ -133,20 +140,23 @@ func versionStamp(version string) string {
 	return fmt.Sprintf("-X %sgitVersion=%s -X %sgitMajor=%s -X %sgitMinor=%s -X %sgitTreeState=clean", pkg, version, pkg, parts[0], pkg, parts[1], pkg)
 }
 
+// cacheKey covers the modules that the programs are made of, and not the others of this module: those change with
+// every dependency of the main module.
 func cacheKey(ctx context.Context, module string, flags []string) (string, error) {
-	hash := sha256.New()
-	for _, name := range []string{"go.mod", "go.sum"} {
-		content, err := os.ReadFile(filepath.Join(module, name))
-		if err != nil {
-			return "", err
-		}
-		hash.Write(content)
+	const format = `{{with .Module}}{{with or .Replace .}}{{.Path}} {{.Version}}{{end}}{{end}}`
+	args := []string{"list", "-deps", "-f", format}
+	list, err := goCommand(ctx, module, slices.AppendSeq(args, maps.Values(programPackages))...)
+	if err != nil {
+		return "", err
 	}
+	modules := strings.Split(list, "\n")
+	slices.Sort(modules)
 	env, err := goCommand(ctx, module, "env", "GOVERSION", "GOOS", "GOARCH", "CGO_ENABLED")
 	if err != nil {
 		return "", err
 	}
-	fmt.Fprintf(hash, "%s\n%q\n", env, flags)
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%q\n%s\n%q\n", slices.Compact(modules), env, flags)
 	return fmt.Sprintf("%x", hash.Sum(nil))[:16], nil
 }
 

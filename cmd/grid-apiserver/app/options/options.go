@@ -39,6 +39,7 @@ type Options struct {
 	Kubeconfig    string
 	DataDir       string
 	LocalEndpoint string
+	Standalone    Standalone
 	SecureServing *genericoptions.SecureServingOptions
 	Logs          *logsapi.LoggingConfiguration
 }
@@ -51,7 +52,7 @@ func New() *Options {
 	serving.Required = true
 	// The certificate of the data directory is used where no files are given.
 	serving.ServerCert.CertDirectory, serving.ServerCert.PairName = "", ""
-	return &Options{DataDir: defaultDataDir, SecureServing: serving, Logs: logs.NewOptions()}
+	return &Options{DataDir: defaultDataDir, Standalone: newStandalone(), SecureServing: serving, Logs: logs.NewOptions()}
 }
 
 // Flags returns the flags in named sections.
@@ -62,6 +63,7 @@ func (o *Options) Flags() cliflag.NamedFlagSets {
 	fs.StringVar(&o.Kubeconfig, "kubeconfig", o.Kubeconfig, "Path of a kubeconfig for the upstream API server. Default: the ServiceAccount of the pod this process runs in.")
 	fs.StringVar(&o.DataDir, "data-dir", o.DataDir, "Directory for certificates, the kubeconfig of kube-proxy and what is kept over restarts. Made if missing.")
 	fs.StringVar(&o.LocalEndpoint, "local-endpoint", o.LocalEndpoint, "IP:PORT that replaces the endpoints of the Service default/kubernetes in the view. Wins over the annotations of its Endpoints object.")
+	o.Standalone.addFlags(sections.FlagSet("standalone"))
 
 	serving := pflag.NewFlagSet("", pflag.ContinueOnError)
 	o.SecureServing.AddFlags(serving)
@@ -121,6 +123,10 @@ func (c Completed) Validate() error {
 			errs = append(errs, fmt.Errorf("--local-endpoint: %w", err))
 		}
 	}
+	if c.Standalone.Enabled && c.Kubeconfig != "" {
+		errs = append(errs, errors.New("--standalone, --kubeconfig: give one of them; with --standalone there is no other upstream"))
+	}
+	errs = append(errs, c.Standalone.validate()...)
 	errs = append(errs, c.SecureServing.Validate()...)
 	if _, err := cliflag.TLSVersion(c.SecureServing.MinTLSVersion); err != nil {
 		errs = append(errs, fmt.Errorf("--tls-min-version: %w", err))
@@ -140,6 +146,12 @@ func (c Completed) Config(_ context.Context) (*server.Config, error) {
 	if err != nil {
 		return nil, err
 	}
+	return c.ConfigFor(upstream)
+}
+
+// ConfigFor is Config with another upstream than that of the flags.
+func (c Completed) ConfigFor(upstream *rest.Config) (*server.Config, error) {
+	var err error
 	config := &server.Config{NodeName: c.NodeName, Upstream: upstream, DataDir: c.DataDir}
 	if c.LocalEndpoint != "" {
 		if config.LocalEndpoint, err = topology.ParseHostPort(c.LocalEndpoint); err != nil {

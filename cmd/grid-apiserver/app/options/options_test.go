@@ -194,3 +194,43 @@ func TestBadTLSSettingsAreNamed(t *testing.T) {
 		}
 	}
 }
+
+func TestStandaloneFlags(t *testing.T) {
+	for name, test := range map[string]struct {
+		args []string
+		want string // part of the error, "" for none
+	}{
+		"defaults":             {[]string{"--standalone"}, ""},
+		"one range":            {[]string{"--standalone", "--service-cluster-ip-range=10.0.0.0/24"}, ""},
+		"two families":         {[]string{"--standalone", "--service-cluster-ip-range=fd00::/112,10.0.0.0/24"}, ""},
+		"with an upstream":     {[]string{"--standalone", "--kubeconfig=/file"}, "--standalone, --kubeconfig"},
+		"no port":              {[]string{"--standalone", "--standalone-port=65536"}, "--standalone-port"},
+		"no range":             {[]string{"--standalone", "--service-cluster-ip-range=10.0.0.0"}, "--service-cluster-ip-range"},
+		"an empty range":       {[]string{"--standalone", "--service-cluster-ip-range="}, "--service-cluster-ip-range"},
+		"a family twice":       {[]string{"--standalone", "--service-cluster-ip-range=10.0.0.0/24,10.1.0.0/24"}, "--service-cluster-ip-range"},
+		"too few addresses":    {[]string{"--standalone", "--service-cluster-ip-range=10.0.0.0/31"}, "--service-cluster-ip-range"},
+		"ports beyond the end": {[]string{"--standalone", "--service-node-port-range=65000-65536"}, "--service-node-port-range"},
+		"no time for events":   {[]string{"--standalone", "--event-ttl=0s"}, "--event-ttl"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := New()
+			flags := pflag.NewFlagSet("", pflag.ContinueOnError)
+			for _, section := range o.Flags().FlagSets {
+				flags.AddFlagSet(section)
+			}
+			err := flags.Parse(append(test.args, "--node-name=n1", "--data-dir="+t.TempDir()))
+			if err == nil {
+				var completed Completed
+				if completed, err = o.Complete(); err == nil {
+					err = completed.Validate()
+				}
+			}
+			switch {
+			case test.want == "" && err != nil:
+				t.Error(err)
+			case test.want != "" && (err == nil || !strings.Contains(err.Error(), test.want)):
+				t.Errorf("%v does not name %s", err, test.want)
+			}
+		})
+	}
+}
