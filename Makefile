@@ -34,11 +34,12 @@ build: ## Build bin/grid-apiserver and bin/grid-controller-manager.
 	CGO_ENABLED=0 go build -trimpath -buildvcs=false -ldflags '$(LDFLAGS)' -o bin/ ./cmd/...
 
 # The first build compiles Kubernetes' libraries, which takes minutes.
+# With -trimpath, as in all builds without cgo: what one has compiled, the others need not.
 .PHONY: demo
 demo: ## Show, without a cluster, what each of three nodes sees; DEMO_EXIT=1 ends it after the check.
 	@mkdir -p bin
 	@echo "Building the demo (some minutes the first time)"
-	@CGO_ENABLED=0 go build -o bin/servicegrid-demo ./examples/servicegrid-demo/demo
+	@CGO_ENABLED=0 go build -trimpath -o bin/servicegrid-demo ./examples/servicegrid-demo/demo
 	@DEMO_EXIT='$(DEMO_EXIT)' bin/servicegrid-demo
 
 .PHONY: run
@@ -65,11 +66,11 @@ test-mutants: ## Plant one defect at a time, and check that the tests notice.
 
 .PHONY: test-writes
 test-writes: ## Write through a view at random for 15 s, on a machine that does nothing else.
-	CGO_ENABLED=0 go test -count 1 -run '^TestRandomWritesThroughTheView$$' ./pkg/testserver -writes
+	CGO_ENABLED=0 go test -trimpath -count 1 -run '^TestRandomWritesThroughTheView$$' ./pkg/testserver -writes
 
 .PHONY: test-steady
 test-steady: ## Watch a standalone server for 30 s in which nothing has to be written, and count what is.
-	CGO_ENABLED=0 go test -count 1 -run '^TestSteadyStateWritesNothing$$' ./pkg/testserver -quiet=30s
+	CGO_ENABLED=0 go test -trimpath -count 1 -run '^TestSteadyStateWritesNothing$$' ./pkg/testserver -quiet=30s
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (10s).

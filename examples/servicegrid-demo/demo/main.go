@@ -6,8 +6,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -36,7 +38,12 @@ func logged(ctx context.Context, options options) error {
 	if err := os.MkdirAll(options.dir, 0o700); err != nil {
 		return err
 	}
-	file, err := os.OpenFile(filepath.Join(options.dir, "server.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND|os.O_TRUNC, 0o600)
+	// A second demo in the same folder fails, but the first one's log must not be lost by it.
+	path := filepath.Join(options.dir, "server.log")
+	if err := os.Rename(path, path+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}

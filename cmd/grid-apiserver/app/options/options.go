@@ -126,6 +126,9 @@ func (c Completed) Validate() error {
 	if c.Standalone.Enabled && c.Kubeconfig != "" {
 		errs = append(errs, errors.New("--standalone, --kubeconfig: give one of them; with --standalone there is no other upstream"))
 	}
+	if port := c.Standalone.Port; c.Standalone.Enabled && port != 0 && port == c.SecureServing.BindPort {
+		errs = append(errs, fmt.Errorf("--standalone-port, --secure-port: both are %d", port))
+	}
 	errs = append(errs, c.Standalone.validate()...)
 	errs = append(errs, c.SecureServing.Validate()...)
 	if _, err := cliflag.TLSVersion(c.SecureServing.MinTLSVersion); err != nil {
@@ -183,6 +186,9 @@ func (c Completed) upstream() (*rest.Config, error) {
 	upstream, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %s: %w", c.Kubeconfig, err)
+	}
+	if _, _, err := rest.DefaultServerUrlFor(upstream); err != nil {
+		return nil, fmt.Errorf("--kubeconfig: %s: server %q: %w", c.Kubeconfig, upstream.Host, err)
 	}
 	return upstream, nil
 }

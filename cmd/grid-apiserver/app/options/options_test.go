@@ -98,6 +98,19 @@ func TestAllBadValuesAreReportedTogether(t *testing.T) {
 	}
 }
 
+func TestEqualPortsAreNamed(t *testing.T) {
+	equal := []string{"--node-name=n1", "--secure-port=51006", "--standalone-port=51006"}
+	if err := complete(t, equal...).Validate(); err != nil {
+		t.Errorf("without --standalone: %v", err)
+	}
+	message := single(t, complete(t, append(equal, "--standalone")...).Validate())
+	for _, part := range []string{"--standalone-port", "--secure-port", "51006"} {
+		if !strings.Contains(message, part) {
+			t.Errorf("%q does not name %s", message, part)
+		}
+	}
+}
+
 func TestDefaultsAreValid(t *testing.T) {
 	t.Setenv(nodeNameEnv, "from-environment")
 	c := complete(t)
@@ -147,6 +160,7 @@ func TestKubeconfigThatCannotBeUsedIsNamed(t *testing.T) {
 		{"unreadable", directory},
 		{"unparsable", write(t, "kubeconfig", "clusters: {")},
 		{"of another kind", write(t, "kubeconfig", "apiVersion: v1\nkind: Pod\n")},
+		{"server that is no address", write(t, "kubeconfig", strings.Replace(kubeconfig, "https://127.0.0.1:1", "https://127.0.0.1:1:2", 1))},
 		{"without a cluster", write(t, "kubeconfig", "apiVersion: v1\nkind: Config\n")},
 		{"context that is not there", write(t, "kubeconfig", strings.Replace(kubeconfig, "current-context: c", "current-context: x", 1))},
 	} {
