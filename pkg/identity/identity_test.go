@@ -11,6 +11,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -108,6 +109,9 @@ func snapshot(t *testing.T, dir string) map[string]string {
 			return err
 		}
 		content, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // a temporary one, which has got its name
+		}
 		name, _ := filepath.Rel(dir, path)
 		files[name] = string(content)
 		return err

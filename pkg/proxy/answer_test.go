@@ -53,6 +53,9 @@ func TestAnswersFollowTheView(t *testing.T) {
 		table    = `{"kind":"Table","apiVersion":"meta.k8s.io/v1","metadata":{"resourceVersion":"%[1]s"},"rows":[{"cells":["web"],"object":{"metadata":{"name":"web","resourceVersion":"%[1]s"}}}]}`
 		yaml     = "kind: Service\nmetadata:\n  name: web\n  resourceVersion: \"%s\"\n"
 		inView   = "revision services default web " + newRevision
+		ended    = `{"kind":"%s","metadata":{"name":"web","uid":"u1","resourceVersion":"` + newRevision + `","deletionTimestamp":"2026-01-01T00:00:00Z"}}`
+		waits    = `{"kind":"Namespace","metadata":{"name":"web","resourceVersion":"` + newRevision + `","deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}}`
+		anEnd    = "end services default web u1"
 	)
 	withRevision := `{"metadata":{"resourceVersion":"` + viewRevision + `"}}`
 	tests := []struct {
@@ -74,6 +77,13 @@ func TestAnswersFollowTheView(t *testing.T) {
 
 		{"delete", "DELETE", serviceTarget, "", answering{200, "application/json", deleted, ""}, "", []string{"absence services default web u1"}},
 		{"delete that returns the object", "DELETE", serviceTarget, "", answering{200, "application/json", object(newRevision), ""}, object(newViewRevision), []string{"absence services default web u1", inView}},
+		{"update that takes the last finalizer away", "PATCH", serviceTarget, "{}", answering{200, "application/json", fmt.Sprintf(ended, "Service"), ""}, strings.ReplaceAll(fmt.Sprintf(ended, "Service"), newRevision, newViewRevision), []string{inView, anEnd}},
+		{"the same, metadata alone", "PUT", serviceTarget, "{}", answering{200, "application/json", fmt.Sprintf(ended, "PartialObjectMetadata"), ""}, strings.ReplaceAll(fmt.Sprintf(ended, "PartialObjectMetadata"), newRevision, newViewRevision), []string{inView, anEnd}},
+		{"dry run of that", "PATCH", serviceTarget + "?dryRun=All", "{}", answering{200, "application/json", fmt.Sprintf(ended, "Service"), ""}, strings.ReplaceAll(fmt.Sprintf(ended, "Service"), newRevision, newViewRevision), []string{inView}},
+		{"end of a namespace", "PUT", "/api/v1/namespaces/web/finalize", "{}", answering{200, "application/json", fmt.Sprintf(ended, "Namespace"), ""}, "", []string{"revision namespaces  web " + newRevision, "end namespaces  web u1"}},
+		{"end of a namespace that waits", "PUT", "/api/v1/namespaces/web/finalize", "{}", answering{200, "application/json", waits, ""}, "", []string{"revision namespaces  web " + newRevision}},
+		{"end of a namespace, metadata alone", "PUT", "/api/v1/namespaces/web/finalize", "{}", answering{200, "application/json", fmt.Sprintf(ended, "PartialObjectMetadata"), ""}, "", []string{"revision namespaces  web " + newRevision}},
+		{"finalize of a Service", "PUT", serviceTarget + "/finalize", "{}", answering{200, "application/json", fmt.Sprintf(ended, "Service"), ""}, "", nil},
 		{"dry run of a delete", "DELETE", serviceTarget + "?dryRun=All", "", answering{200, "application/json", deleted, ""}, "", nil},
 		{"dry run of a delete, asked in the body", "DELETE", serviceTarget, `{"dryRun":["All"]}`, answering{200, "application/json", deleted, ""}, "", nil},
 		{"delete collection", "DELETE", services, "", answering{200, "application/json", list, ""}, "", []string{"absence services default a u2", "absence services default b u3"}},

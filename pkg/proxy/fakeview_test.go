@@ -116,6 +116,11 @@ func (v *fakeView) AwaitPresence(ctx context.Context, gr schema.GroupResource, n
 	v.wait(ctx)
 }
 
+func (v *fakeView) AwaitEnd(ctx context.Context, gr schema.GroupResource, namespace, name, uid string) {
+	v.note("end", gr.Resource, namespace, name, uid)
+	v.wait(ctx)
+}
+
 func (v *fakeView) AwaitAbsence(ctx context.Context, gr schema.GroupResource, namespace, name, uid string) {
 	v.note("absence", gr.Resource, namespace, name, uid)
 	v.wait(ctx)

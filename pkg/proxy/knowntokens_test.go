@@ -16,6 +16,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"k8s.io/klog/v2"
 )
@@ -54,7 +55,7 @@ func TestBadTokensDoNotHurtOtherClients(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			upstream := newUpstream(t, likeKubeAPIServer)
-			front := newFront(t, HandlerConfig{Upstream: upstream.config()})
+			front := newFront(t, HandlerConfig{Upstream: upstream.config(), ConnectTimeout: time.Minute})
 			front.do(t, "GET", "/api/v1/pods", "", "Authorization", "Bearer good")
 			stop := make(chan struct{})
 			var bad, good sync.WaitGroup
@@ -114,7 +115,7 @@ func TestWritesSurviveConnectionsThatUpstreamCloses(t *testing.T) {
 		}
 		likeKubeAPIServer(w, r)
 	})
-	front := newFront(t, HandlerConfig{Upstream: upstream.config()})
+	front := newFront(t, HandlerConfig{Upstream: upstream.config(), ConnectTimeout: time.Minute})
 	front.do(t, "GET", "/api/v1/pods", "", "Authorization", "Bearer good")
 	var group sync.WaitGroup
 	for writer := range 6 {

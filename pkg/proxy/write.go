@@ -34,9 +34,9 @@ type write struct {
 	stale string
 }
 
-// writeOf returns the write that a request makes to a resource that this node serves, nil if it makes none. Other
-// subresources than status are none of our business: the proxy of services, the token of service accounts. A node is
-// served if it is the own one.
+// writeOf returns the write that a request makes to a resource that this node serves, nil if it makes none. Of the
+// subresources, status and that which ends a namespace are of the object; the others are none of our business: the proxy of
+// services, the token of service accounts. A node is served if it is the own one.
 func writeOf(r *http.Request, info *request.RequestInfo, served ResourceChecker, nodeName string) *write {
 	switch r.Method {
 	case http.MethodPost, http.MethodPut, http.MethodPatch, http.MethodDelete:
@@ -45,7 +45,9 @@ func writeOf(r *http.Request, info *request.RequestInfo, served ResourceChecker,
 	}
 	gr := schema.GroupResource{Group: info.APIGroup, Resource: info.Resource}
 	switch {
-	case !info.IsResourceRequest, !servedResources[gr], info.Subresource != "" && info.Subresource != "status":
+	case !info.IsResourceRequest, !servedResources[gr]:
+		return nil
+	case info.Subresource != "" && info.Subresource != "status" && (gr != namespacesResource.GroupResource() || info.Subresource != "finalize"):
 		return nil
 	case gr == nodesResource.GroupResource() && info.Name != nodeName:
 		return nil

@@ -199,7 +199,7 @@ func TestClientThatStopsReadingDelaysNobody(t *testing.T) {
 	if err := stream.waitForAnswer(); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*patience)
 	defer cancel()
 	changes, err := g.stores[watchcache.EndpointSlices].Watch(ctx, "/endpointslices", storage.ListOptions{Recursive: true, Predicate: storage.Everything, ResourceVersion: start})
 	if err != nil {

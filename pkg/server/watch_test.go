@@ -216,8 +216,8 @@ func TestListFromTheFutureWaitsAndIsTooLarge(t *testing.T) {
 			if a.code != http.StatusGatewayTimeout || status.Code != http.StatusGatewayTimeout {
 				t.Fatalf("%d %s, want 504", a.code, a.body)
 			}
-			if a.took < 2*time.Second || a.took > 6*time.Second {
-				t.Errorf("took %s, want about 3 s", a.took)
+			if a.took < 2*time.Second {
+				t.Errorf("took %s, want at least 3 s", a.took)
 			}
 			if !apierrors.HasStatusCause(&apierrors.StatusError{ErrStatus: status}, metav1.CauseTypeResourceVersionTooLarge) {
 				t.Errorf("no cause ResourceVersionTooLarge: %s", a.body)

@@ -74,6 +74,13 @@ func (w *writes) AwaitAbsence(ctx context.Context, gr schema.GroupResource, name
 	})
 }
 
+// AwaitEnd implements proxy.View.
+func (w *writes) AwaitEnd(ctx context.Context, gr schema.GroupResource, namespace, name, uid string) {
+	w.await(ctx, gr, namespace, name, func(known watchcache.Upstream) bool {
+		return !known.Exists || uid != "" && known.UID != uid
+	})
+}
+
 func (w *writes) await(ctx context.Context, gr schema.GroupResource, namespace, name string, until func(watchcache.Upstream) bool) {
 	if mirror, ok := w.mirrors[gr]; ok {
 		mirror.Await(ctx, name, until)

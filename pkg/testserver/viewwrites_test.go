@@ -109,6 +109,65 @@ func TestWritesThroughTheViewAreReadAtOnce(t *testing.T) {
 	}
 }
 
+// Upstream deletes while it updates, and its answer has the revision from before.
+func TestLastFinalizersThroughTheView(t *testing.T) {
+	t.Parallel()
+	upstream, view := startView(t)
+	none := []byte(`{"metadata":{"finalizers":null}}`)
+	for i := range 20 {
+		name := fmt.Sprint("web-", i)
+		service := newService(name, nil)
+		service.Finalizers = []string{"example.org/held"}
+		if _, err := view.CoreV1().Services("default").Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := view.CoreV1().Services("default").Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if held, err := view.CoreV1().Services("default").Get(t.Context(), name, metav1.GetOptions{}); err != nil || held.DeletionTimestamp == nil {
+			t.Fatalf("with a finalizer: %+v, %v", held, err)
+		}
+		released, err := view.CoreV1().Services("default").Patch(t.Context(), name, types.MergePatchType, none, metav1.PatchOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		inView(t, "the answer", released)
+		if found, err := view.CoreV1().Services("default").Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("read after the last finalizer was taken away: %+v, %v", found, err)
+		}
+
+		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: service.Finalizers}}
+		if _, err := view.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		if err := view.CoreV1().Namespaces().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, func(ctx context.Context) string {
+			namespace, err = view.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
+			if err != nil || namespace.DeletionTimestamp == nil || len(namespace.Spec.Finalizers) > 0 {
+				return fmt.Sprintf("it is not only held by its own finalizer: %+v, %v", namespace, err)
+			}
+			return ""
+		})
+		if i%2 == 0 {
+			_, err = view.CoreV1().Namespaces().Patch(t.Context(), name, types.MergePatchType, none, metav1.PatchOptions{})
+		} else {
+			namespace.Finalizers = nil
+			_, err = view.CoreV1().Namespaces().Finalize(t.Context(), namespace, metav1.UpdateOptions{})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found, err := view.CoreV1().Namespaces().Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+			t.Errorf("read after the end of the namespace: %+v, %v", found, err)
+		}
+	}
+	if left, err := upstream.CoreV1().Services("default").List(t.Context(), metav1.ListOptions{LabelSelector: "!component"}); err != nil || len(left.Items) > 0 {
+		t.Errorf("left upstream: %+v, %v", left, err)
+	}
+}
+
 func TestConflictsThroughTheView(t *testing.T) {
 	t.Parallel()
 	upstream, view := startView(t)

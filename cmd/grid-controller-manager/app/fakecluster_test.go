@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -86,6 +87,13 @@ func (f *fakeCluster) lastHolder() (string, int) {
 		return "", 0
 	}
 	return f.holders[len(f.holders)-1], len(f.holders)
+}
+
+// allHolders returns who has held the lease, in turn; empty for nobody.
+func (f *fakeCluster) allHolders() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.holders)
 }
 
 func (f *fakeCluster) watched(resource string) int {

@@ -10,8 +10,9 @@ import (
 )
 
 const (
-	statusKind = "Status"
-	tableKind  = "Table"
+	statusKind    = "Status"
+	tableKind     = "Table"
+	namespaceKind = "Namespace"
 )
 
 // Answer is what an answer says about the object written.
@@ -25,6 +26,10 @@ type Answer struct {
 // Item identifies an object, and its revision.
 type Item struct {
 	Name, Namespace, UID, ResourceVersion string
+	// Ended: the object is being deleted, and has no finalizer left to wait for. Upstream answers so to the write that took
+	// the last one away, with the revision from before. Of a Namespace it is true only if the finalizers in its spec are
+	// there to be seen, and gone.
+	Ended bool
 }
 
 // ReadAnswer returns what an answer in JSON, YAML, CBOR or protobuf says; false if it is in another encoding, too large for

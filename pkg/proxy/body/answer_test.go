@@ -28,7 +28,7 @@ func toYAML(t testing.TB, text string) string {
 
 func TestReadAnswer(t *testing.T) {
 	web := Item{Name: "web", Namespace: "shop", UID: "u1", ResourceVersion: "7"}
-	db := Item{Name: "db", Namespace: "shop", UID: "u2", ResourceVersion: "8"}
+	db := Item{Name: "db", Namespace: "shop", UID: "u2", ResourceVersion: "8", Ended: true}
 	const (
 		webMetadata = `{"name":"web","namespace":"shop","uid":"u1","resourceVersion":"7","creationTimestamp":"2026-01-01T00:00:00Z"}`
 		dbMetadata  = `{"name":"db","namespace":"shop","uid":"u2","resourceVersion":"8","deletionTimestamp":"2026-01-01T00:00:00Z"}`
@@ -39,6 +39,11 @@ func TestReadAnswer(t *testing.T) {
 	}{
 		{"object", `{"kind":"Service","metadata":` + webMetadata + `}`, Answer{Kind: "Service", Item: web}},
 		{"object that is being deleted", `{"metadata":` + dbMetadata + `,"kind":"Service"}`, Answer{Kind: "Service", Item: db}},
+		{"object that waits for a finalizer", `{"kind":"Service","metadata":{"finalizers":["a/b"],"deletionTimestamp":"2026-01-01T00:00:00Z"}}`, Answer{Kind: "Service"}},
+		{"object that waits for none", `{"kind":"Service","metadata":{"finalizers":[],"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["a"]}}`, Answer{Kind: "Service", Item: Item{Ended: true}}},
+		{"object that is not being deleted", `{"kind":"Service","metadata":{"finalizers":null,"deletionTimestamp":null}}`, Answer{Kind: "Service"}},
+		{"namespace that has to be emptied", `{"kind":"Namespace","metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{"finalizers":["kubernetes"]}}`, Answer{Kind: "Namespace"}},
+		{"namespace that was emptied", `{"kind":"Namespace","metadata":{"deletionTimestamp":"2026-01-01T00:00:00Z"},"spec":{}}`, Answer{Kind: "Namespace", Item: Item{Ended: true}}},
 		{"metadata elsewhere", `{"kind":"Service","spec":{"metadata":` + webMetadata + `}}`, Answer{Kind: "Service"}},
 		{"escapes", `{"\u006bind":"Serv\u0069ce","metadata":{"name":"a\"\\\/\b\f\n\r\t\u00e4\ud83d\ude00"}}`, Answer{Kind: "Service", Item: Item{Name: "a\"\\/\b\f\n\r\tä😀"}}},
 		{"nothing", `{}`, Answer{}},
@@ -85,7 +90,9 @@ func TestReadProtobufAnswer(t *testing.T) {
 	}
 	deleted := meta("db", "u2", "8")
 	deleted.DeletionTimestamp = &metav1.Time{Time: metav1.Now().Time}
-	web, db := Item{"web", "shop", "u1", "7"}, Item{"db", "shop", "u2", "8"}
+	web, db := Item{"web", "shop", "u1", "7", false}, Item{"db", "shop", "u2", "8", true}
+	waiting := deleted
+	waiting.Finalizers = []string{"a/b"}
 	status := func(result string) *metav1.Status {
 		return &metav1.Status{Status: result, Details: &metav1.StatusDetails{Name: "web", UID: "u1", Kind: "services"}}
 	}
@@ -96,6 +103,11 @@ func TestReadProtobufAnswer(t *testing.T) {
 	}{
 		{"object", "Service", &corev1.Service{ObjectMeta: meta("web", "u1", "7")}, Answer{Kind: "Service", Item: web}},
 		{"object that is being deleted", "Service", &corev1.Service{ObjectMeta: deleted}, Answer{Kind: "Service", Item: db}},
+		{"object that waits for a finalizer", "Service", &corev1.Service{ObjectMeta: waiting}, Answer{Kind: "Service", Item: Item{"db", "shop", "u2", "8", false}}},
+		{"object with ports that is being deleted", "Service", &corev1.Service{ObjectMeta: deleted, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 80}}}}, Answer{Kind: "Service", Item: db}},
+		{"namespace that has to be emptied", "Namespace", &corev1.Namespace{ObjectMeta: deleted, Spec: corev1.NamespaceSpec{Finalizers: []corev1.FinalizerName{"kubernetes"}}},
+			Answer{Kind: "Namespace", Item: Item{"db", "shop", "u2", "8", false}}},
+		{"namespace that was emptied", "Namespace", &corev1.Namespace{ObjectMeta: deleted}, Answer{Kind: "Namespace", Item: db}},
 		{"metadata alone", "PartialObjectMetadata", &metav1.PartialObjectMetadata{ObjectMeta: deleted}, Answer{Kind: "PartialObjectMetadata", Item: db}},
 		{"status of success", "Status", status("Success"), Answer{Kind: "Status", Item: Item{Name: "web", UID: "u1"}}},
 		{"status of failure", "Status", status("Failure"), Answer{Kind: "Status", Item: Item{Name: "web", UID: "u1"}}},

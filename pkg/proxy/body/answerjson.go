@@ -24,6 +24,10 @@ func readJSONAnswer(data []byte) Answer {
 		}
 	default:
 		answer.Item, _ = itemAt(data, whole)
+		if answer.Kind == namespaceKind {
+			spec, _ := memberAt(data, whole, "spec")
+			answer.Ended = answer.Ended && !hasElements(data, spec, "finalizers")
+		}
 		items, _ := memberAt(data, whole, "items")
 		for element := range elements(data, items) {
 			item, _ := itemAt(data, element)
@@ -58,7 +62,17 @@ func itemAt(data []byte, object span) (Item, bool) {
 		Namespace:       stringAt(data, metadata, "namespace"),
 		UID:             stringAt(data, metadata, "uid"),
 		ResourceVersion: stringAt(data, metadata, "resourceVersion"),
+		Ended:           stringAt(data, metadata, "deletionTimestamp") != "" && !hasElements(data, metadata, "finalizers"),
 	}, ok
+}
+
+// hasElements reports whether a member of an object is a list that is not empty.
+func hasElements(data []byte, object span, name string) bool {
+	list, _ := memberAt(data, object, name)
+	for range elements(data, list) {
+		return true
+	}
+	return false
 }
 
 func editJSONAnswer(data []byte, revisions *translator) []byte {

@@ -12,11 +12,16 @@ const (
 	detailsNameField   = 1
 	detailsUIDField    = 6
 
-	nameField         = 1
-	namespaceField    = 3
-	uidField          = 5
-	revisionField     = 6
-	listRevisionField = 2
+	nameField              = 1
+	namespaceField         = 3
+	uidField               = 5
+	revisionField          = 6
+	deletionTimestampField = 9
+	finalizersField        = 14
+	listRevisionField      = 2
+
+	specField                    = 2
+	namespaceSpecFinalizersField = 1
 )
 
 func readProtobufAnswer(data []byte) (answer Answer, ok bool) {
@@ -39,6 +44,10 @@ func readProtobufAnswer(data []byte) (answer Answer, ok bool) {
 		}
 	default:
 		answer.Item = protobufItem(opened.raw, &ok)
+		if opened.kind == namespaceKind {
+			spec := bytesAt(opened.raw, specField, &ok)
+			answer.Ended = answer.Ended && bytesAt(spec, namespaceSpecFinalizersField, &ok) == nil
+		}
 	}
 	if !ok {
 		return Answer{}, false
@@ -59,6 +68,7 @@ func bytesAt(message []byte, number int32, ok *bool) []byte {
 
 func protobufItem(object []byte, ok *bool) (item Item) {
 	metadata := bytesAt(object, metadataField, ok)
+	deleting, waiting := false, false
 	for field := range fields(metadata, ok) {
 		if field.wire != wireBytes {
 			continue
@@ -73,8 +83,13 @@ func protobufItem(object []byte, ok *bool) (item Item) {
 			item.UID = string(value)
 		case revisionField:
 			item.ResourceVersion = string(value)
+		case deletionTimestampField:
+			deleting = true
+		case finalizersField:
+			waiting = true
 		}
 	}
+	item.Ended = deleting && !waiting
 	return item
 }
 

@@ -80,8 +80,8 @@ func TestListFromTheFutureIsTooLarge(t *testing.T) {
 	if header.Get("Retry-After") == "" {
 		t.Error("there is no Retry-After header")
 	}
-	if waited := time.Since(start); waited < 2*time.Second || waited > 6*time.Second {
-		t.Errorf("answered after %v, want about 3 s", waited)
+	if waited := time.Since(start); waited < 2*time.Second {
+		t.Errorf("answered after %v, want at least 3 s", waited)
 	}
 }
 

@@ -297,8 +297,8 @@ func (w *stream) next() event {
 			w.t.Fatal("the watch has ended")
 		}
 		return e
-	case <-time.After(5 * time.Second):
-		w.t.Fatal("no event within 5 s")
+	case <-time.After(30 * time.Second):
+		w.t.Fatal("no event within 30 s")
 	}
 	return event{}
 }

@@ -54,7 +54,7 @@ func TestBookmarksCarryTheNewestRevision(t *testing.T) {
 	t.Parallel()
 	s := newServer(t)
 	// The cache sends a bookmark shortly before the watch ends.
-	w := s.watch(t, fmt.Sprintf("/api/v1/services?resourceVersion=%d&allowWatchBookmarks=true&timeoutSeconds=4&labelSelector=absent", initialRevision), asJSON)
+	w := s.watch(t, fmt.Sprintf("/api/v1/services?resourceVersion=%d&allowWatchBookmarks=true&timeoutSeconds=6&labelSelector=absent", initialRevision), asJSON)
 	want := strconv.FormatUint(s.put(t, servicesResource, "default/a", service("a")), 10)
 	for {
 		e := w.next()

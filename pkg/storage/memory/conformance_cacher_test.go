@@ -206,6 +206,6 @@ type slowWrites struct{ *cachedStore }
 func (s *slowWrites) GuaranteedUpdate(
 	ctx context.Context, key string, destination runtime.Object, ignoreNotFound bool,
 	preconditions *storage.Preconditions, tryUpdate storage.UpdateFunc, suggestion runtime.Object) error {
-	<-time.After(5 * time.Millisecond)
+	<-time.After(20 * time.Millisecond)
 	return s.cachedStore.GuaranteedUpdate(ctx, key, destination, ignoreNotFound, preconditions, tryUpdate, suggestion)
 }

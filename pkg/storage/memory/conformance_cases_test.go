@@ -178,7 +178,7 @@ var conformanceCases = []conformanceCase{
 	{function: "RunTestWatchDispatchBookmarkEvents", waits: true, run: func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestWatchDispatchBookmarkEvents(ctx, t, s, s.cached != nil)
 	}},
-	{function: "RunTestOptionalWatchBookmarksWithCorrectResourceVersion", waits: true, notRaw: noClientBookmarks, run: func(ctx context.Context, t *testing.T, s *subject) {
+	{function: "RunTestOptionalWatchBookmarksWithCorrectResourceVersion", notRaw: noClientBookmarks, run: func(ctx context.Context, t *testing.T, s *subject) {
 		storagetesting.RunTestOptionalWatchBookmarksWithCorrectResourceVersion(ctx, t, s)
 	}},
 	plain("RunSendInitialEventsBackwardCompatibility", storagetesting.RunSendInitialEventsBackwardCompatibility),

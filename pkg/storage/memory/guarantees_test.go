@@ -21,7 +21,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/apiserver/pkg/apis/example"
 	"k8s.io/apiserver/pkg/storage"
@@ -457,7 +456,7 @@ func (a *arena) run(t *testing.T, random *rand.Rand, keep uint64) (observers []*
 		{selection: selectKey("/pods/a/p2"), progress: true},
 	}
 	start := a.below.Revision()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*wait.ForeverTestTimeout)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
 	var background, writers, watchers sync.WaitGroup
 	failing := func(err error) {

@@ -46,7 +46,7 @@ func forEachLayer(t *testing.T, run func(t *testing.T, store storage.Interface, 
 func TestWatchThatIsNotReadDelaysNobody(t *testing.T) {
 	const readers, updates, window = 200, 500, 100
 	forEachLayer(t, func(t *testing.T, store storage.Interface, below *Store) {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*wait.ForeverTestTimeout)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		start := below.Revision()
 		stuck, err := store.Watch(ctx, "/pods/", storage.ListOptions{Recursive: true, Predicate: storage.Everything, ResourceVersion: fmt.Sprint(start)})

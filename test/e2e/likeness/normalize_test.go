@@ -26,7 +26,8 @@ var chance = []struct {
 	{regexp.MustCompile(`(ResourceVersion in the precondition \()[0-9]+(\) does not match the ResourceVersion in record \()[0-9]+`), "${1}<revision>${2}<revision>"},
 	{regexp.MustCompile(`\b10\.9[69]\.[0-9]+\.[0-9]+\b`), "<ClusterIP>"},
 	{regexp.MustCompile(`\b3[0-2][0-9]{3}\b`), "<NodePort>"},
-	{regexp.MustCompile(`"([0-9]+[smhd])+"`), "\"<age>\""}, // a cell of a table
+	{regexp.MustCompile(`"([0-9]+[smhd])+"`), "\"<age>\""},           // a cell of a table
+	{regexp.MustCompile(`(?m)^( *- )([0-9]+[smhd])+$`), "${1}<age>"}, // the same in YAML
 }
 
 // normalizer returns what makes the answers of one side comparable with those of the other.

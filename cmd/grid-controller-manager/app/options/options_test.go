@@ -83,6 +83,7 @@ func TestValidate(t *testing.T) {
 }
 
 func TestConfigNamesTheFlag(t *testing.T) {
+	t.Setenv("KUBERNETES_SERVICE_HOST", "") // that of a pod
 	dir := t.TempDir()
 	broken := filepath.Join(dir, "broken")
 	if err := os.WriteFile(broken, []byte("{"), 0o600); err != nil {
