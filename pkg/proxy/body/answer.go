@@ -66,9 +66,10 @@ func toJSON(from encoding, data []byte) ([]byte, bool) {
 }
 
 // TranslateAnswer returns the object in an answer with its revision, whatever it is, replaced by what translate returns for
-// it, which may be false to leave it. In a table this is done to the objects in the rows too; a Status is left alone. Like
-// Editor.Translate, it does not modify data, and changes nothing but the revision. It returns data and false if the encoding
-// is not known or cannot be edited, or if the answer is malformed. Pure, but for translate.
+// it, which may be false to leave it. A text that is too long for a revision stays. In a table this is done to the objects
+// in the rows too; a Status is left alone. Like Editor.Translate, it does not modify data, and changes nothing but the
+// revision. It returns data and false if the encoding is not known or cannot be edited, or if the answer is malformed. Pure,
+// but for translate.
 func TranslateAnswer(contentType string, data []byte, translate func(string) (string, bool)) (edited []byte, ok bool) {
 	revisions := &translator{translate: translate}
 	switch encodingOf(contentType) {

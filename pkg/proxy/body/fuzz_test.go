@@ -35,6 +35,7 @@ func addSeeds(f *testing.F) {
 		`[{"op":"replace","path":"/metadata","value":{"resourceVersion":"1800000000000000"}},{"op":"move","from":"/a"}]`,
 		`{"kind":"Table","metadata":{"resourceVersion":"7"},"rows":[{"object":{"metadata":{"resourceVersion":"8"}}}]}`,
 		`{"kind":"Status","status":"Success","details":{"name":"a"}}`,
+		`{"kind":"Namespace","metadata":{"resourceVersion":"000000000000000000000","deletionTimestamp":"x","finalizers":[]},"spec":{"finalizers":["a"]}}`,
 		"metadata:\n  resourceVersion: '1800000000000000'\n",
 		"kind: Table\nmetadata: &m {resourceVersion: '1800000000000000'}\nrows:\n- object: {metadata: *m}\n",
 		"a: &1800000000000000 \"\\x31800000000000000\"\nmetadata: {resourceVersion: *1800000000000000}",
@@ -176,7 +177,7 @@ func FuzzTranslateAnswer(f *testing.F) {
 		got, readable := ReadAnswer(contentType, edited)
 		if want.Kind != statusKind {
 			edit := func(item *Item) {
-				if item.ResourceVersion != "" {
+				if item.ResourceVersion != "" && len(item.ResourceVersion) <= maxRevision {
 					item.ResourceVersion = "1" + item.ResourceVersion
 				}
 			}
