@@ -132,7 +132,7 @@ func (f *follower) await(ctx context.Context, w *write, code int, answer body.An
 		}
 	case code == http.StatusNotFound:
 		if answer.Name == w.name { // else it is the API that is not there
-			f.view.AwaitAbsence(ctx, w.gr, w.namespace, w.name, "")
+			f.view.AwaitEnd(ctx, w.gr, w.namespace, w.name, "")
 		}
 	case w.method == http.MethodDelete && !w.dryRun:
 		return f.awaitDeletion(ctx, w, answer)

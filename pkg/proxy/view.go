@@ -40,6 +40,7 @@ type View interface {
 	// AwaitAbsence waits until the view does not show the object with this uid any more, or shows that it is being deleted.
 	// An empty uid stands for every one.
 	AwaitAbsence(ctx context.Context, gr schema.GroupResource, namespace, name, uid string)
-	// AwaitEnd waits until the view does not show the object with this uid any more. An empty uid stands for every one.
+	// AwaitEnd waits until the view does not show the object with this uid any more. An empty uid stands for that which the
+	// object has in the view.
 	AwaitEnd(ctx context.Context, gr schema.GroupResource, namespace, name, uid string)
 }

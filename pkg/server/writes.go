@@ -77,7 +77,10 @@ func (w *writes) AwaitAbsence(ctx context.Context, gr schema.GroupResource, name
 // AwaitEnd implements proxy.View.
 func (w *writes) AwaitEnd(ctx context.Context, gr schema.GroupResource, namespace, name, uid string) {
 	w.await(ctx, gr, namespace, name, func(known watchcache.Upstream) bool {
-		return !known.Exists || uid != "" && known.UID != uid
+		if uid == "" {
+			uid = known.UID
+		}
+		return !known.Exists || known.UID != uid
 	})
 }
 

@@ -109,6 +109,32 @@ func TestWritesThroughTheViewAreReadAtOnce(t *testing.T) {
 	}
 }
 
+// releasedByMany has several clients take the last finalizer away at once: those
+// that come too late read at once that there is nothing.
+func releasedByMany(t *testing.T, view kubernetes.Interface, service *corev1.Service) {
+	t.Helper()
+	services := view.CoreV1().Services("default")
+	if _, err := services.Create(t.Context(), service, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := services.Delete(t.Context(), service.Name, metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	var clients sync.WaitGroup
+	for range 4 {
+		clients.Go(func() {
+			_, err := services.Patch(t.Context(), service.Name, types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`), metav1.PatchOptions{})
+			if err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+			if found, after := services.Get(t.Context(), service.Name, metav1.GetOptions{}); !apierrors.IsNotFound(after) {
+				t.Errorf("read after a client's patch (%v): %+v, %v", err, found, after)
+			}
+		})
+	}
+	clients.Wait()
+}
+
 // Upstream deletes while it updates, and its answer has the revision from before.
 func TestLastFinalizersThroughTheView(t *testing.T) {
 	t.Parallel()
@@ -135,6 +161,7 @@ func TestLastFinalizersThroughTheView(t *testing.T) {
 		if found, err := view.CoreV1().Services("default").Get(t.Context(), name, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 			t.Errorf("read after the last finalizer was taken away: %+v, %v", found, err)
 		}
+		releasedByMany(t, view, service)
 
 		namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name, Finalizers: service.Finalizers}}
 		if _, err := view.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {

@@ -6,10 +6,9 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
+	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -38,16 +37,19 @@ func logged(ctx context.Context, options options) error {
 	if err := os.MkdirAll(options.dir, 0o700); err != nil {
 		return err
 	}
-	// A second demo in the same folder fails, but the first one's log must not be lost by it.
-	path := filepath.Join(options.dir, "server.log")
-	if err := os.Rename(path, path+".old"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	file, err := os.OpenFile(filepath.Join(options.dir, "server.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return err
 	}
 	defer file.Close()
-	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(file))))
+	output := io.Writer(io.Discard)
+	// It belongs to a demo that runs in the same folder, which the start will find out too.
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err == nil {
+		if err := file.Truncate(0); err != nil {
+			return err
+		}
+		output = file
+	}
+	klog.SetLogger(textlogger.NewLogger(textlogger.NewConfig(textlogger.Output(output))))
 	return run(ctx, os.Stdout, options)
 }
