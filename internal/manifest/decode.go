@@ -77,6 +77,8 @@ func named(object *unstructured.Unstructured) error {
 	switch {
 	case object.GetAPIVersion() == "":
 		return errors.New("apiVersion is missing")
+	case object.GetKind() == "":
+		return errors.New("kind is missing")
 	case object.GetName() == "":
 		return fmt.Errorf("a %s without metadata.name", object.GetKind())
 	}

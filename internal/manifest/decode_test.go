@@ -146,6 +146,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add([]byte(configMapA + "---\n" + configMapB))
 	f.Add([]byte(configMapA + "--- # second\n" + configMapB))
 	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","kind":"A","metadata":{"name":"a"},"x":1.5e300}]}`))
+	f.Add([]byte(`{"apiVersion":"v1","kind":"List","items":[{"apiVersion":"v1","metadata":{"name":"a"}}]}`)) // without a kind
 	f.Add([]byte("a: &x [1]\nb: *x\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		objects, err := manifest.Decode(bytes.NewReader(content))
