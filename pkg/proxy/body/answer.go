@@ -27,8 +27,8 @@ type Answer struct {
 type Item struct {
 	Name, Namespace, UID, ResourceVersion string
 	// Ended: the object is being deleted, and has no finalizer left to wait for. Upstream answers so to the write that took
-	// the last one away, with the revision from before. Of a Namespace it is true only if the finalizers in its spec are
-	// there to be seen, and gone.
+	// the last one away, with the revision from before. In an answer of kind Namespace those of its spec count too;
+	// a table and metadata alone do not have them.
 	Ended bool
 }
 
