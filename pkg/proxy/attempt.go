@@ -7,10 +7,12 @@ import (
 	"context"
 	"errors"
 	"net/http/httptrace"
+	"net/textproto"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"k8s.io/klog/v2"
 	"k8s.io/utils/clock"
 )
 
@@ -18,6 +20,7 @@ var (
 	errRequestTimeout = errors.New("request timeout")
 	errConnectTimeout = errors.New("connect timeout")
 	errConnectionDead = errors.New("connection lost")
+	errStopped        = errors.New("the server is stopping")
 )
 
 // attempt is the time budget of one proxied request. Its context ends with one of the errors above as the cause.
@@ -26,76 +29,147 @@ var (
 //	  connect timeout                       stall check, if the
 //	                                        connection was reused
 //
-// The request timeout, if there is one, runs through all three.
+// The request timeout, if there is one, runs through all three. Nearly all requests are over long before anything is due,
+// so there is one timer, which is never put off: when it rings with nothing due, it is set for what comes next.
 type attempt struct {
 	clock          clock.WithDelayedExecution
 	connectTimeout time.Duration
 	stallAfter     time.Duration
-	reachable      func(context.Context) bool
+	reachable      *reachability
 	answers        *atomic.Uint64 // counts what upstream has answered to all attempts
 
 	ctx    context.Context
 	cancel context.CancelCauseFunc
+	// release lets go of what would end the attempt from outside. It reports false if that has happened.
+	release func() bool
+	trace   httptrace.ClientTrace
 
-	mu         sync.Mutex
-	connecting clock.Timer   // running while a connection is waited for
-	connected  chan struct{} // closed when that has come, or is not waited for any more
-	stalled    clock.Timer   // running while a reused connection has not answered
-	overall    clock.Timer
-	heard      uint64 // answers when that began
-	sent       bool
-	answered   bool
+	mu        sync.Mutex
+	timer     clock.Timer
+	ringsAt   time.Time     // zero: not any more
+	endBy     time.Time     // zero: there is no request timeout
+	connectBy time.Time     // zero: no connection is waited for
+	connected chan struct{} // closed when that has come, or is not waited for any more; nil if nobody has asked for it
+	checkAt   time.Time     // when to look whether upstream is gone; zero: not
+	doubted   bool          // a reused connection has not answered
+	heard     uint64        // answers when that began
+	sent      bool
+	answered  bool
+	stopped   bool
+}
+
+// attemptContext is the client's context with an attempt, and without its logger.
+type attemptContext struct {
+	context.Context
+	attempt *attempt
 }
 
 // attemptKey is the context key of the attempt that a connection is dialled for.
 type attemptKey struct{}
 
-// start derives the context and starts the request timeout, if timeout is positive. stop must be called.
-func (a *attempt) start(parent context.Context, timeout time.Duration) {
-	a.ctx, a.cancel = context.WithCancelCause(context.WithValue(parent, attemptKey{}, a))
-	if timeout > 0 {
-		a.overall = a.clock.AfterFunc(timeout, func() { a.cancel(errRequestTimeout) })
+// noLogger has the logger of what must not be logged: client-go logs headers at -v=8, tokens in WebSocket subprotocols
+// among them, to the logger in the context.
+var noLogger = klog.NewContext(context.Background(), klog.New(nil))
+
+// Value implements context.Context.
+func (c *attemptContext) Value(key any) any {
+	if key == (attemptKey{}) {
+		return c.attempt
 	}
-	a.ctx = httptrace.WithClientTrace(a.ctx, &httptrace.ClientTrace{
+	if value := noLogger.Value(key); value != nil {
+		return value
+	}
+	return c.Context.Value(key)
+}
+
+// start derives the context from the client's, and starts the request timeout, if timeout is positive. end ends the attempt.
+// informational, if not nil, is called with answers of 1xx. stop must be called.
+func (a *attempt) start(client, end context.Context, timeout time.Duration, informational func(int, textproto.MIMEHeader) error) {
+	ctx, cancel := context.WithCancelCause(&attemptContext{client, a})
+	a.trace = httptrace.ClientTrace{
 		GetConn:              func(string) { a.wantConnection() },
 		GotConn:              func(info httptrace.GotConnInfo) { a.gotConnection(info.Reused) },
 		GotFirstResponseByte: a.gotAnswer,
-	})
+		Got1xxResponse:       informational,
+	}
+	a.ctx, a.cancel = httptrace.WithClientTrace(ctx, &a.trace), cancel
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	first := min(a.connectTimeout, a.stallAfter) // nothing else that begins later can be due before
+	now := a.clock.Now()
+	if timeout > 0 {
+		a.endBy = now.Add(timeout)
+		first = min(first, timeout)
+	}
+	a.ringsAt = now.Add(first)
+	a.timer = a.clock.AfterFunc(first, func() { go a.ring() }) // a clock may hold a lock while it calls
+	a.release = context.AfterFunc(end, func() { a.cancel(errStopped) })
+}
+
+// ring does what is due.
+func (a *attempt) ring() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.stopped {
+		return
+	}
+	a.ringsAt = time.Time{}
+	now := a.clock.Now()
+	due := func(at time.Time) bool { return !at.IsZero() && !at.After(now) }
+	switch {
+	case due(a.endBy):
+		a.cancel(errRequestTimeout)
+		return
+	case due(a.connectBy):
+		a.cancel(errConnectTimeout)
+		return
+	case due(a.checkAt):
+		a.checkAt = time.Time{}
+		go a.checkStall()
+	}
+	for _, at := range [...]time.Time{a.endBy, a.connectBy, a.checkAt} {
+		a.ringByLocked(at, now)
+	}
+}
+
+// ringByLocked has the timer ring at the given time, if that is not zero, or before.
+func (a *attempt) ringByLocked(at, now time.Time) {
+	if at.IsZero() || a.stopped || !a.ringsAt.IsZero() && !at.Before(a.ringsAt) {
+		return
+	}
+	a.ringsAt = at
+	a.timer.Reset(at.Sub(now))
 }
 
 func (a *attempt) wantConnection() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.answered || a.connecting != nil {
+	if a.answered || !a.connectBy.IsZero() {
 		return
 	}
-	connected := make(chan struct{})
-	a.connected = connected
-	a.connecting = a.clock.AfterFunc(a.connectTimeout, func() { go a.giveUpConnecting(connected) })
+	now := a.clock.Now()
+	a.connected, a.connectBy = nil, now.Add(a.connectTimeout)
+	a.ringByLocked(a.connectBy, now)
 }
 
-// giveUpConnecting ends the attempt if it still waits for the connection that connected stands for. It runs on its own
-// goroutine, as checkStall does: a clock may hold a lock while it calls.
-func (a *attempt) giveUpConnecting(connected chan struct{}) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	if a.connecting != nil && a.connected == connected {
-		a.cancel(errConnectTimeout)
-	}
-}
-
-// connection returns a channel that is closed when the connection that is waited for now has come. Nil if none is.
+// connection returns a channel that is closed when the connection that is waited for now has come, or if none is.
 func (a *attempt) connection() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.connected == nil {
+		a.connected = make(chan struct{})
+		if a.connectBy.IsZero() {
+			close(a.connected)
+		}
+	}
 	return a.connected
 }
 
 func (a *attempt) connectedLocked() {
-	if a.connecting != nil {
+	if !a.connectBy.IsZero() && a.connected != nil {
 		close(a.connected)
 	}
-	stopTimer(&a.connecting)
+	a.connectBy = time.Time{}
 }
 
 func (a *attempt) gotConnection(reused bool) {
@@ -103,11 +177,12 @@ func (a *attempt) gotConnection(reused bool) {
 	defer a.mu.Unlock()
 	a.sent = true
 	a.connectedLocked()
-	if !reused || a.answered || a.stalled != nil {
+	if !reused || a.answered || a.doubted {
 		return
 	}
-	a.heard = a.answers.Load()
-	a.stalled = a.clock.AfterFunc(a.stallAfter, func() { go a.checkStall() })
+	now := a.clock.Now()
+	a.doubted, a.heard, a.checkAt = true, a.answers.Load(), now.Add(a.stallAfter)
+	a.ringByLocked(a.checkAt, now)
 }
 
 // checkStall ends the attempt if upstream is gone, and looks again later if it is not.
@@ -115,7 +190,7 @@ func (a *attempt) checkStall() {
 	if a.isAnswered() {
 		return
 	}
-	reachable := a.reachable(a.ctx)
+	reachable := a.reachable.check(a.ctx)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.answered {
@@ -128,7 +203,9 @@ func (a *attempt) checkStall() {
 		a.cancel(errConnectionDead)
 		return
 	}
-	a.stalled = a.clock.AfterFunc(stallRecheck, func() { go a.checkStall() })
+	now := a.clock.Now()
+	a.checkAt = now.Add(stallRecheck)
+	a.ringByLocked(a.checkAt, now)
 }
 
 func (a *attempt) isAnswered() bool {
@@ -139,22 +216,22 @@ func (a *attempt) isAnswered() bool {
 
 func (a *attempt) gotAnswer() {
 	a.answers.Add(1)
-	a.settle()
-}
-
-func (a *attempt) settle() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	a.settleLocked()
+}
+
+func (a *attempt) settleLocked() {
 	a.answered = true
 	a.connectedLocked()
-	stopTimer(&a.stalled)
+	a.checkAt = time.Time{}
 }
 
 // endless lifts the request timeout: the connection now belongs to another protocol.
 func (a *attempt) endless() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	stopTimer(&a.overall)
+	a.endBy = time.Time{}
 }
 
 // wasSent reports whether any of the request may have reached upstream.
@@ -164,15 +241,13 @@ func (a *attempt) wasSent() bool {
 	return a.sent
 }
 
-func (a *attempt) stop() {
-	a.settle()
-	a.endless()
+// stop ends the attempt, whatever has become of it, and reports whether it had been ended from outside.
+func (a *attempt) stop() (cutShort bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.settleLocked()
+	a.stopped = true
+	a.timer.Stop()
 	a.cancel(context.Canceled)
-}
-
-func stopTimer(timer *clock.Timer) {
-	if *timer != nil {
-		(*timer).Stop()
-		*timer = nil
-	}
+	return !a.release()
 }

@@ -24,9 +24,6 @@ import (
 // time, without it 260 µs (BenchmarkProxiedGet over HTTP/2, medians of three, on a machine with other work).
 const flushDelay = 2 * time.Millisecond
 
-// discard is the logger of what must not be logged.
-var discard = klog.New(nil)
-
 // passage is what has been decided about a request that goes upstream.
 type passage struct {
 	url     *url.URL
@@ -36,110 +33,145 @@ type passage struct {
 	body    *replayBody // nil: it can be sent once
 	write   *write      // nil: it writes nothing that this node serves
 	timeout time.Duration
+	end     context.Context // cuts it short
+	watch   bool
 }
 
-// forward sends r on its way and streams the answer back. httputil.ReverseProxy moves the bytes: unlike apimachinery's
-// UpgradeAwareHandler it reads the answer to an upgrade through the transport, so HTTP proxies, header limits and timeouts
-// apply to it, and it announces trailers.
-func (h *handler) forward(w http.ResponseWriter, r *http.Request, way passage) {
-	client := r.Context()
-	defer func() {
-		// A client that went away is no event. Any other broken answer must end as a broken connection.
-		if failure := recover(); failure != nil {
-			if failure == any(http.ErrAbortHandler) && errors.Is(client.Err(), context.Canceled) {
-				return
-			}
-			panic(failure)
-		}
-	}()
+// exchange is a request that goes upstream, with its answer.
+type exchange struct {
+	*handler
+	passage
+	w       http.ResponseWriter
+	r       *http.Request // as the client sent it
+	client  context.Context
+	attempt *attempt
 
-	if way.body == nil {
-		way.body = h.keepBody(r, way.known)
+	mu       sync.Mutex
+	answered bool // answers of 1xx come too late
+}
+
+// forward sends r on its way and streams the answer back.
+func (h *handler) forward(w http.ResponseWriter, r *http.Request, way passage) {
+	e := &exchange{handler: h, passage: way, w: w, r: r, client: r.Context(), attempt: h.newAttempt()}
+	defer e.finish()
+	if header, ok := e.readHeader(); ok {
+		e.attempt.start(e.client, way.end, way.timeout, e.passEarly)
+		e.read(header)
+		return
 	}
-	if way.body != nil {
-		defer way.body.close()
+	e.attempt.start(e.client, way.end, way.timeout, nil)
+	e.reverseProxy()
+}
+
+// finish must be deferred. It lets nobody take an answer that was cut short for complete, but for those watches that were
+// cut short here: they end as if upstream had ended them.
+func (e *exchange) finish() {
+	failure := recover()
+	cutShort := e.attempt.stop()
+	if e.body != nil {
+		e.body.close()
 	}
-	upgrade := httpstream.IsUpgradeRequest(r)
-	if upgrade && !canHijack(w) {
-		respondError(w, r, newStatusError(http.StatusHTTPVersionNotSupported, "HTTPVersionNotSupported",
+	gone := cutShort && e.watch || errors.Is(e.client.Err(), context.Canceled) // a client that went away is no event
+	if cutShort && failure == nil {
+		failure = http.ErrAbortHandler
+	}
+	if failure != nil && !(failure == any(http.ErrAbortHandler) && gone) {
+		panic(failure)
+	}
+}
+
+// reverseProxy leaves the request to httputil.ReverseProxy. Unlike apimachinery's UpgradeAwareHandler it reads the answer
+// to an upgrade through the transport, so HTTP proxies, header limits and timeouts apply to it, and it announces trailers.
+func (e *exchange) reverseProxy() {
+	if e.body == nil {
+		e.body = e.keepBody(e.r, e.known)
+	}
+	upgrade := httpstream.IsUpgradeRequest(e.r)
+	if upgrade && !canHijack(e.w) {
+		respondError(e.w, e.r, newStatusError(http.StatusHTTPVersionNotSupported, "HTTPVersionNotSupported",
 			"connections can be upgraded over HTTP/1.1 only"))
 		return
 	}
-	if hasBody(r) && r.ProtoMajor == 1 {
+	if hasBody(e.r) && e.r.ProtoMajor == 1 {
 		// Otherwise net/http swallows what is left of the body before it lets an answer begin.
-		_ = http.NewResponseController(w).EnableFullDuplex()
+		_ = http.NewResponseController(e.w).EnableFullDuplex()
 	}
 
-	// client-go logs headers at -v=8, tokens in WebSocket subprotocols among them, to the logger in the context.
-	a := h.newAttempt(klog.NewContext(client, discard), way.timeout)
-	defer a.stop()
-	sent := r.WithContext(a.ctx)
-	if way.body != nil {
-		body, err := way.body.open()
+	sent := e.r.WithContext(e.attempt.ctx)
+	if e.body != nil {
+		body, err := e.body.open()
 		if err != nil {
-			respondError(w, r, apierrors.NewInternalError(err))
+			respondError(e.w, e.r, apierrors.NewInternalError(err))
 			return
 		}
-		sent.Body, sent.GetBody = body, way.body.open
+		sent.Body, sent.GetBody = body, e.body.open
 		if sent.ContentLength >= 0 {
-			sent.ContentLength = int64(way.body.size) // a translated one is shorter
+			sent.ContentLength = int64(e.body.size) // a translated one is shorter
 		}
 	}
-
 	proxy := &httputil.ReverseProxy{
-		Transport:     h.transportFor(sent, way, upgrade),
+		Transport:     e.transportFor(sent, e.passage, upgrade),
 		FlushInterval: flushDelay, // of answers whose length is known; what has none is flushed at once
 		BufferPool:    copyBuffers,
-		ErrorLog:      log.New(&logWriter{klog.FromContext(client)}, "", 0),
+		ErrorLog:      log.New(&logWriter{klog.FromContext(e.client)}, "", 0),
 		Rewrite: func(p *httputil.ProxyRequest) {
-			p.Out.URL = way.url
+			p.Out.URL = e.url
 			p.Out.Host = ""
 			p.Out.RequestURI = ""
 			p.Out.Trailer = p.In.Trailer // filled in when the body has been read
-			if way.write != nil {
+			if e.write != nil {
 				// The answer is read here, and goes on over the loopback.
 				p.Out.Header.Del("Accept-Encoding")
 			}
 			passForwardedHeaders(p)
-			applyIdentity(way.as, p.Out, p.In)
+			applyIdentity(e.as, p.Out, p.In)
 		},
 		ModifyResponse: func(response *http.Response) error {
-			a.gotAnswer()
-			if way.body != nil {
-				way.body.noteAnswer()
-			}
-			if way.as == clientToken {
-				h.tokens.note(way.token, r.Method, response.StatusCode)
-			}
 			// What the filters before us have set, upstream has set too.
 			for name := range response.Header {
-				w.Header().Del(name)
+				e.w.Header().Del(name)
 			}
-			if len(response.Trailer) > 0 {
-				// HTTP/2 may have both a length and trailers, HTTP/1.1 has trailers after chunks only.
-				response.Header.Del("Content-Length")
-			}
-			if response.StatusCode == http.StatusSwitchingProtocols {
-				w.Header().Del("Connection") // upstream's is in the answer
-				a.endless()
-				return prepareUpgrade(r, response)
-			}
-			closeIfRefused(w, r, response.StatusCode)
-			if way.write != nil {
-				return h.follower.follow(klog.NewContext(a.ctx, klog.FromContext(client)), way.write, response)
-			}
-			return nil
+			return e.accept(response)
 		},
-		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
-			if errors.Is(client.Err(), context.Canceled) {
-				panic(http.ErrAbortHandler)
-			}
-			klog.FromContext(client).V(4).Info("Request could not be proxied", "method", r.Method, "path", r.URL.Path, "err", err)
-			closeAfterError(w, r)
-			respondError(w, r, statusOf(err, context.Cause(a.ctx), r.Method, a.wasSent()))
-		},
+		ErrorHandler: func(_ http.ResponseWriter, _ *http.Request, err error) { e.fail(err) },
 	}
-	proxy.ServeHTTP(w, sent)
+	proxy.ServeHTTP(e.w, sent)
+}
+
+// accept takes note of upstream's answer, and makes it that of this node.
+func (e *exchange) accept(response *http.Response) error {
+	e.attempt.gotAnswer()
+	if e.body != nil {
+		e.body.noteAnswer()
+	}
+	if e.as == clientToken {
+		e.tokens.note(e.token, e.known, e.r.Method, response.StatusCode)
+	}
+	if len(response.Trailer) > 0 {
+		// HTTP/2 may have both a length and trailers, HTTP/1.1 has trailers after chunks only.
+		response.Header.Del("Content-Length")
+	}
+	if response.StatusCode == http.StatusSwitchingProtocols {
+		e.w.Header().Del("Connection") // upstream's is in the answer
+		e.attempt.endless()
+		return prepareUpgrade(e.r, response)
+	}
+	closeIfRefused(e.w, e.r, response.StatusCode)
+	if e.write != nil {
+		return e.follower.follow(klog.NewContext(e.attempt.ctx, klog.FromContext(e.client)), e.write, response)
+	}
+	return nil
+}
+
+// fail answers a request that upstream did not answer.
+func (e *exchange) fail(err error) {
+	cause := context.Cause(e.attempt.ctx)
+	if errors.Is(e.client.Err(), context.Canceled) || errors.Is(cause, errStopped) {
+		panic(http.ErrAbortHandler)
+	}
+	klog.FromContext(e.client).V(4).Info("Request could not be proxied", "method", e.r.Method, "path", e.r.URL.Path, "err", err)
+	closeAfterError(e.w, e.r)
+	respondError(e.w, e.r, statusOf(err, cause, e.r.Method, e.attempt.wasSent()))
 }
 
 // keepBody returns r's body so that it can be sent again, nil if it is too large, or too much is kept already.

@@ -66,6 +66,9 @@ type HandlerConfig struct {
 	// LongRunning tells the requests that RequestTimeout does not apply to. Nil: those of kube-apiserver (watches, exec,
 	// attach, port-forward, proxy and log subresources).
 	LongRunning request.LongRunningRequestCheck
+	// Stopping ends the requests that LongRunning tells, and Stopped all others. A watch ends as if upstream had ended it;
+	// other answers that are cut short are broken off, so that nobody takes them for complete. Nil: never.
+	Stopping, Stopped context.Context
 	// Clock measures the timeouts, and the age of certificate files. Nil: the real one.
 	Clock clock.WithDelayedExecution
 }
@@ -102,6 +105,12 @@ func NewHandler(cfg HandlerConfig) (http.Handler, error) {
 	}
 	if cfg.LongRunning == nil {
 		cfg.LongRunning = LongRunning
+	}
+	if cfg.Stopping == nil {
+		cfg.Stopping = context.Background()
+	}
+	if cfg.Stopped == nil {
+		cfg.Stopped = context.Background()
 	}
 	if cfg.Clock == nil {
 		cfg.Clock = clock.RealClock{}
@@ -167,7 +176,8 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		respondError(w, r, apierrors.NewBadRequest(err.Error()))
 		return
 	}
-	as, err := identify(r, info, t, h.cfg.LocalIdentity)
+	tokens := tokensOf(r)
+	as, err := identify(r, info, t, len(tokens) > 0, h.cfg.LocalIdentity)
 	if err != nil {
 		respondError(w, r, err)
 		return
@@ -176,14 +186,14 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		respondError(w, r, err)
 		return
 	}
-	way := passage{url: out, as: as, known: true, timeout: h.cfg.RequestTimeout}
+	way := passage{url: out, as: as, known: true, timeout: h.cfg.RequestTimeout, end: h.cfg.Stopped, watch: info.Verb == "watch"}
 	if as == clientToken {
-		way.token = h.tokens.key(r)
+		way.token = h.tokens.key(tokens)
 		way.known = h.tokens.has(way.token)
 	}
 	way.write = writeOf(r, info, h.cfg.ServedResources, h.cfg.NodeName)
 	if way.write != nil && way.write.readsBody() {
-		if way.body, err = h.guard.check(w, r, way.write, way.known); err != nil {
+		if way.body, err = h.checkWrite(w, r, way); err != nil {
 			if !errors.Is(err, errAnswered) {
 				closeAfterError(w, r)
 				way.write.warn(w.Header())
@@ -200,19 +210,26 @@ func (h *handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	if h.cfg.LongRunning(r, info) {
-		way.timeout = 0
+		way.timeout, way.end = 0, h.cfg.Stopping
 	}
 	h.forward(w, r, way)
 }
 
-func (h *handler) newAttempt(parent context.Context, timeout time.Duration) *attempt {
-	a := &attempt{
+// checkWrite is the guard's check, which ends when the server stops.
+func (h *handler) checkWrite(w http.ResponseWriter, r *http.Request, way passage) (*replayBody, error) {
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	defer context.AfterFunc(h.cfg.Stopped, cancel)()
+	return h.guard.check(w, r.WithContext(ctx), way.write, way.known)
+}
+
+// newAttempt makes an attempt, to be started.
+func (h *handler) newAttempt() *attempt {
+	return &attempt{
 		clock:          h.cfg.Clock,
 		connectTimeout: h.cfg.ConnectTimeout,
 		stallAfter:     stallAfter,
-		reachable:      h.probe.check,
+		reachable:      h.probe,
 		answers:        &h.answers,
 	}
-	a.start(parent, timeout)
-	return a
 }

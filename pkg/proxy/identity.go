@@ -35,8 +35,8 @@ const (
 
 // identify decides under which identity r goes upstream. The error is a Status: 401 when r has no identity, 403 when it
 // has one that may not do this. A bearer token wins over a client certificate and is not looked at: upstream does that.
-func identify(r *http.Request, info *request.RequestInfo, t target, local authenticator.Request) (credential, error) {
-	if carriesToken(r) {
+func identify(r *http.Request, info *request.RequestInfo, t target, hasToken bool, local authenticator.Request) (credential, error) {
+	if hasToken {
 		return clientToken, nil
 	}
 	if local != nil {
@@ -80,9 +80,6 @@ func methodMatches(method string, info *request.RequestInfo) bool {
 		return true
 	}
 }
-
-// carriesToken reports whether r has a bearer token.
-func carriesToken(r *http.Request) bool { return len(tokensOf(r)) > 0 }
 
 // tokensOf returns the bearer tokens of r, from the Authorization header and from a WebSocket subprotocol. The parsers are
 // those of kube-apiserver, so that both sides agree on what a token is.

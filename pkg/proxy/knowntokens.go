@@ -26,7 +26,7 @@ type tokenKey [sha256.Size]byte
 // closes the connection, which hits every request on it: so good tokens must not share a connection with those that nobody
 // knows. A token is kept as an HMAC under a key of this process. Safe for concurrent use.
 type knownTokens struct {
-	macs  sync.Pool // of hash.Hash: making one costs more than using it
+	macs  sync.Pool // of *tokenMAC: making one costs more than using it
 	known *lru.Cache
 }
 
@@ -34,25 +34,30 @@ func newKnownTokens() *knownTokens {
 	secret := make([]byte, sha256.Size)
 	_, _ = rand.Read(secret) // never fails
 	return &knownTokens{
-		macs:  sync.Pool{New: func() any { return hmac.New(sha256.New, secret) }},
+		macs:  sync.Pool{New: func() any { return &tokenMAC{Hash: hmac.New(sha256.New, secret)} }},
 		known: lru.New(maxKnownTokens),
 	}
 }
 
-// key returns the key of all tokens that r carries: with two of them, upstream accepts r if it accepts either.
-func (k *knownTokens) key(r *http.Request) tokenKey {
-	mac := k.macs.Get().(hash.Hash)
+// tokenMAC makes keys, with room for a token and a key.
+type tokenMAC struct {
+	hash.Hash
+	token, key []byte
+}
+
+// key returns the key of all tokens of a request: with two of them, upstream accepts it if it accepts either.
+func (k *knownTokens) key(tokens []string) tokenKey {
+	mac := k.macs.Get().(*tokenMAC)
 	defer k.macs.Put(mac)
 	mac.Reset()
-	for _, token := range tokensOf(r) {
-		var length [8]byte
-		binary.BigEndian.PutUint64(length[:], uint64(len(token)))
-		_, _ = mac.Write(length[:])
-		_, _ = mac.Write([]byte(token))
+	for _, token := range tokens {
+		mac.token = binary.BigEndian.AppendUint64(mac.token[:0], uint64(len(token)))
+		mac.token = append(mac.token, token...)
+		_, _ = mac.Write(mac.token)
+		clear(mac.token) // a token stays nowhere
 	}
-	var key tokenKey
-	mac.Sum(key[:0])
-	return key
+	mac.key = mac.Sum(mac.key[:0])
+	return tokenKey(mac.key)
 }
 
 func (k *knownTokens) has(key tokenKey) bool {
@@ -60,12 +65,12 @@ func (k *knownTokens) has(key tokenKey) bool {
 	return ok
 }
 
-// note learns from upstream's answer to a request with the token.
-func (k *knownTokens) note(key tokenKey, method string, status int) {
+// note learns from upstream's answer to a request with the token, which has told known when it began.
+func (k *knownTokens) note(key tokenKey, known bool, method string, status int) {
 	switch {
 	case status == http.StatusUnauthorized:
 		k.known.Remove(key)
-	case provesToken(method, status):
+	case !known && provesToken(method, status):
 		k.known.Add(key, nil)
 	}
 }

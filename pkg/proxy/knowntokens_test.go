@@ -166,7 +166,7 @@ func TestTokensAreKnownByUpstreamsAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer "+token)
-		return front.proxy.tokens.has(front.proxy.tokens.key(r))
+		return front.proxy.tokens.has(front.proxy.tokens.key(tokensOf(r)))
 	}
 	untried := ask("a", "GET", http.StatusOK)
 	if trusted := ask("a", "GET", http.StatusOK); trusted == untried {
@@ -193,7 +193,7 @@ func TestTokensAreKnownByUpstreamsAnswer(t *testing.T) {
 		t.Error("a preflight makes a token known")
 	}
 	for i := range 2 * maxKnownTokens {
-		front.proxy.tokens.note(tokenKey{byte(i), byte(i >> 8)}, "GET", http.StatusOK)
+		front.proxy.tokens.note(tokenKey{byte(i), byte(i >> 8)}, false, "GET", http.StatusOK)
 	}
 	if got := front.proxy.tokens.known.Len(); got > maxKnownTokens {
 		t.Errorf("%d tokens are kept", got)
@@ -216,16 +216,16 @@ func TestTokenKeysTellTokensApart(t *testing.T) {
 	}
 	seen := map[tokenKey]string{}
 	for _, pair := range [][2]string{{"a", ""}, {"b", ""}, {"a", "b"}, {"b", "a"}, {"ab", ""}, {"a", "a"}} {
-		key := tokens.key(request(pair[0], pair[1]))
+		key := tokens.key(tokensOf(request(pair[0], pair[1])))
 		if other, ok := seen[key]; ok {
 			t.Errorf("%v and %s have the same key", pair, other)
 		}
 		seen[key] = fmt.Sprint(pair)
 	}
-	if tokens.key(request("a", "")) != tokens.key(request("", "a")) {
+	if tokens.key(tokensOf(request("a", ""))) != tokens.key(tokensOf(request("", "a"))) {
 		t.Error("the same token by other means has another key")
 	}
-	if tokens.key(request("a", "")) == newKnownTokens().key(request("a", "")) {
+	if tokens.key(tokensOf(request("a", ""))) == newKnownTokens().key(tokensOf(request("a", ""))) {
 		t.Error("keys are the same in every process")
 	}
 }

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/serializer"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 	"k8s.io/apiserver/pkg/endpoints/handlers/responsewriters"
 )
 
@@ -41,7 +42,10 @@ func respondError(w http.ResponseWriter, r *http.Request, err error) {
 		}
 	}
 	w.Header().Set("Cache-Control", "no-cache, private") // as every answer of kube-apiserver
-	responsewriters.ErrorNegotiated(err, statusSerializer, metav1.Unversioned, w, r)
+	// It has an Audit-Id too. Upstream's answers come with their own.
+	genericapifilters.WithAuditInit(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		responsewriters.ErrorNegotiated(err, statusSerializer, metav1.Unversioned, w, r)
+	})).ServeHTTP(w, r)
 }
 
 // closeIfRefused ends the connection after an answer that leaves the client nothing to do on it: an upgrade that did not

@@ -4,7 +4,6 @@
 package server
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"time"
@@ -22,8 +21,6 @@ import (
 
 // chain are the handlers around the REST storages.
 type chain struct {
-	stopping      context.Context // the server begins to stop
-	closed        context.Context // it has stopped
 	nodeName      string
 	gate          *gate
 	served        proxy.ResourceChecker
@@ -53,15 +50,16 @@ func (c *chain) build(apiHandler http.Handler, config *genericapiserver.Config) 
 	local = genericfilters.WithWaitGroup(local, config.LongRunningFunc, config.NonLongRunningRequestWaitGroup)
 	local = genericfilters.WithWatchTerminationDuringShutdown(local, shutdownSignal{config.ShutdownInitiatedNotify()}, config.WatchRequestWaitGroup)
 	local = genericapifilters.WithCacheControl(local)
-	// Thirteen allocations that nobody reads when a request is proxied.
+	// What nobody reads when a request is proxied: 26 allocations.
 	local = genericapifilters.WithLatencyTrackers(local)
+	local = genericapifilters.WithRequestReceivedTimestamp(local)
+	local = genericapifilters.WithAuditInit(local)
 
-	handler := proxy.NewRouter(local, withStop(c.stopping, c.closed, c.upstream), c.nodeName, c.served)
+	handler := proxy.NewRouter(local, c.upstream, c.nodeName, c.served)
 	handler = genericfilters.WithHTTPLogging(handler)
 	handler = genericapifilters.WithRequestInfo(handler, config.RequestInfoResolver)
-	handler = genericapifilters.WithRequestReceivedTimestamp(handler)
 	handler = genericfilters.WithPanicRecovery(handler, config.RequestInfoResolver)
-	return withStackRoom(genericapifilters.WithAuditInit(handler))
+	return withStackRoom(handler)
 }
 
 // localIdentitySlots is how many requests of the local identity may be in flight.
@@ -132,28 +130,6 @@ func withWriteDeadline(next http.Handler, config *genericapiserver.Config) http.
 // healthWriteTimeout bounds how long the answer to a health check or a request
 // for metrics takes to be read.
 const healthWriteTimeout = 10 * time.Second
-
-// withStop ends the proxied streams when the server stops; nothing else would.
-// Requests that are soon over get the time that connections get to close.
-// A watch ends as if upstream had ended it, as the local ones do. All other
-// answers that are cut short are broken off, so that nobody takes them for
-// complete.
-func withStop(stopping, closed context.Context, next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		info, ok := request.RequestInfoFrom(r.Context())
-		end := closed
-		if ok && proxy.LongRunning(r, info) {
-			end = stopping
-		}
-		ctx, cancel := context.WithCancel(r.Context())
-		defer cancel()
-		finished := context.AfterFunc(end, cancel)
-		next.ServeHTTP(w, r.WithContext(ctx))
-		if !finished() && (!ok || info.Verb != "watch") {
-			panic(http.ErrAbortHandler)
-		}
-	})
-}
 
 // shutdownSignal tells watches that the server is going to stop.
 type shutdownSignal struct{ stopping <-chan struct{} }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 
 	"k8s.io/apimachinery/pkg/runtime"
+	genericapifilters "k8s.io/apiserver/pkg/endpoints/filters"
 
 	"github.com/grid-apiserver/grid-apiserver/pkg/auth"
 )
@@ -26,6 +27,7 @@ func newPermit(authenticator *auth.Authenticator, authorizer *auth.Authorizer, n
 	handler = auth.WithAuthorization(handler, authorizer, negotiated)
 	handler = auth.WithImpersonation(handler, authorizer, negotiated)
 	handler = auth.WithAuthentication(handler, authenticator, negotiated)
+	handler = genericapifilters.WithAuditInit(handler)
 	return func(w http.ResponseWriter, r *http.Request) bool {
 		permitted := false
 		asked := r.Clone(context.WithValue(r.Context(), permitKey{}, &permitted)) // the filters take the credential away

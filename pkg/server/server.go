@@ -186,6 +186,8 @@ func (s *Server) newChain(c *completedConfig, g *gate, codecs runtime.Negotiated
 		Upstream: c.Upstream, LocalIdentity: localIdentity, ServedResources: s.source.feed, NodeName: c.NodeName,
 		View:   &writes{gate: g, view: s.source.view, mirrors: s.source.mirrors},
 		Permit: newPermit(authenticator, authorizer, codecs),
+		// Requests that are soon over get the time that connections get to close.
+		Stopping: s.stopping, Stopped: s.closed,
 	})
 	if err != nil {
 		return nil, err
@@ -194,7 +196,7 @@ func (s *Server) newChain(c *completedConfig, g *gate, codecs runtime.Negotiated
 		s.proxy = closer
 	}
 	return &chain{
-		stopping: s.stopping, closed: s.closed, nodeName: c.NodeName, gate: g, served: s.source.feed,
+		nodeName: c.NodeName, gate: g, served: s.source.feed,
 		authenticator: authenticator, authorizer: authorizer, upstream: upstream,
 	}, nil
 }
