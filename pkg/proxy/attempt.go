@@ -101,9 +101,11 @@ func (a *attempt) start(client, end context.Context, timeout time.Duration, info
 		a.endBy = now.Add(timeout)
 		first = min(first, timeout)
 	}
-	a.ringsAt = now.Add(first)
-	a.timer = a.clock.AfterFunc(first, func() { go a.ring() }) // a clock may hold a lock while it calls
+	a.setTimerLocked(first, now)
 	a.release = context.AfterFunc(end, func() { a.cancel(errStopped) })
+	if end.Err() != nil {
+		cancel(errStopped) // now: nothing must be sent
+	}
 }
 
 // ring does what is due.
@@ -137,8 +139,14 @@ func (a *attempt) ringByLocked(at, now time.Time) {
 	if at.IsZero() || a.stopped || !a.ringsAt.IsZero() && !at.Before(a.ringsAt) {
 		return
 	}
-	a.ringsAt = at
-	a.timer.Reset(at.Sub(now))
+	a.timer.Stop()
+	a.setTimerLocked(at.Sub(now), now)
+}
+
+// setTimerLocked makes a new timer: the one of a test clock cannot be set twice.
+func (a *attempt) setTimerLocked(after time.Duration, now time.Time) {
+	a.ringsAt = now.Add(after)
+	a.timer = a.clock.AfterFunc(after, func() { go a.ring() }) // a clock may hold a lock while it calls
 }
 
 func (a *attempt) wantConnection() {
@@ -152,10 +160,14 @@ func (a *attempt) wantConnection() {
 	a.ringByLocked(a.connectBy, now)
 }
 
-// connection returns a channel that is closed when the connection that is waited for now has come, or if none is.
+// connection returns a channel that is closed when the connection that is waited for now has come, or if none is. It is nil
+// once there was an answer: if that was of 1xx and the request is sent again, nobody knows what is waited for.
 func (a *attempt) connection() <-chan struct{} {
 	a.mu.Lock()
 	defer a.mu.Unlock()
+	if a.answered {
+		return nil
+	}
 	if a.connected == nil {
 		a.connected = make(chan struct{})
 		if a.connectBy.IsZero() {

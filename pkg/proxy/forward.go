@@ -48,6 +48,7 @@ type exchange struct {
 
 	mu       sync.Mutex
 	answered bool // answers of 1xx come too late
+	gone     bool // the client went away while one was written
 }
 
 // forward sends r on its way and streams the answer back.
@@ -110,7 +111,7 @@ func (e *exchange) reverseProxy() {
 		}
 	}
 	proxy := &httputil.ReverseProxy{
-		Transport:     e.transportFor(sent, e.passage, upgrade),
+		Transport:     e.transportFor(sent, upgrade),
 		FlushInterval: flushDelay, // of answers whose length is known; what has none is flushed at once
 		BufferPool:    copyBuffers,
 		ErrorLog:      log.New(&logWriter{klog.FromContext(e.client)}, "", 0),
@@ -183,20 +184,25 @@ func (h *handler) keepBody(r *http.Request, known bool) *replayBody {
 	return newReplayBody(r.Body, size, func() { budget.release(size) })
 }
 
-// transportFor keeps tokens that upstream may refuse away from the connections of those that it accepts.
-func (h *handler) transportFor(r *http.Request, way passage, upgrade bool) http.RoundTripper {
-	ways := h.anonymous
+// ways keeps tokens that upstream may refuse away from the connections of those that it accepts.
+func (e *exchange) ways() *roundTrippers {
 	switch {
-	case way.as == serverOwn:
-		ways = h.own
-	case !way.known:
-		ways = h.untried
+	case e.as == serverOwn:
+		return e.own
+	case e.known:
+		return e.anonymous
+	default:
+		return e.untried
 	}
+}
+
+// transportFor returns the way of a request that is no plain read.
+func (e *exchange) transportFor(r *http.Request, upgrade bool) http.RoundTripper {
 	// Next to bad tokens, a body that cannot be sent again needs a connection of its own.
-	if upgrade || !way.known && hasBody(r) && r.GetBody == nil {
-		return ways.upgrade
+	if upgrade || !e.known && hasBody(r) && r.GetBody == nil {
+		return e.ways().upgrade
 	}
-	return ways.plain
+	return e.ways().plain
 }
 
 // passForwardedHeaders keeps what the client says about proxies before us, which ReverseProxy strips, and adds the

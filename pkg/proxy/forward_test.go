@@ -6,6 +6,7 @@ package proxy
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"crypto/rand"
 	"io"
 	"net/http"
@@ -203,6 +204,34 @@ func TestTrailersOfTheAnswer(t *testing.T) {
 			response, body := front.do(t, "GET", target, "", "Authorization", clientAuthorization)
 			if diff := cmp.Diff(want, response.Trailer); diff != "" || body != "body" {
 				t.Errorf("%s %v: body %q, trailer (-want +got):\n%s", target, protocols, body, diff)
+			}
+		}
+	}
+}
+
+// TestTrailersThatDoNotCome: an answer ends, whatever was announced.
+func TestTrailersThatDoNotCome(t *testing.T) {
+	upstream := newUpstream(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Trailer", "X-Stream-Error")
+		_, _ = io.WriteString(w, "body")
+	})
+	front := newFront(t, HandlerConfig{Upstream: upstream.config()})
+	for _, http2 := range []bool{true, false} {
+		for _, header := range []string{"", "trailers"} {
+			r := front.request(t, "GET", "/api/v1/namespaces/default/services/web/proxy/", "", "Authorization", clientAuthorization)
+			if header != "" {
+				r.Header.Set("Te", header)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			response, err := front.client(t, http2).Do(r.WithContext(ctx))
+			if err != nil {
+				t.Fatal(err)
+			}
+			body, err := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			cancel()
+			if err != nil || string(body) != "body" || response.Trailer.Get("X-Stream-Error") != "" {
+				t.Errorf("HTTP/2 %t, TE %q: %q, %v", http2, header, body, err)
 			}
 		}
 	}

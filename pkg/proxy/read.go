@@ -60,7 +60,14 @@ func (e *exchange) read(header http.Header) {
 	request.Header, request.Body, request.TransferEncoding, request.Close = header, nil, nil, false
 	applyIdentity(e.as, request, e.r)
 
-	response, err := e.transportFor(request, e.passage, false).RoundTrip(request)
+	way := e.ways().plain
+	if e.known && e.timeout > 0 {
+		way = e.ways().reads
+	}
+	response, err := way.RoundTrip(request)
+	if err == nil {
+		defer response.Body.Close()
+	}
 	e.endEarly()
 	if err != nil {
 		e.fail(err)
@@ -72,7 +79,6 @@ func (e *exchange) read(header http.Header) {
 		err = e.accept(response)
 	}
 	if err != nil {
-		_ = response.Body.Close()
 		e.fail(err)
 		return
 	}
@@ -111,7 +117,9 @@ func (e *exchange) answer(response *http.Response) {
 		prefix = http.TrailerPrefix // not announced
 	}
 	for name, values := range response.Trailer {
-		header[prefix+name] = values
+		if len(values) > 0 { // else it was announced only, and HTTP/2 would wait for it
+			header[prefix+name] = values
+		}
 	}
 }
 
@@ -120,8 +128,10 @@ func (e *exchange) copyBody(response *http.Response) error {
 	buffer := copyBuffers.Get()
 	defer copyBuffers.Put(buffer)
 	out := &pieces{w: e.w, atOnce: response.ContentLength < 0 || e.timeout == 0}
-	if err := out.write(nil); err != nil { // the headers
-		return err
+	if e.r.Method != http.MethodHead { // after whose headers nothing comes
+		if err := out.write(nil); err != nil { // the headers
+			return err
+		}
 	}
 	defer out.end()
 	for {
@@ -204,13 +214,21 @@ func (e *exchange) passEarly(code int, early textproto.MIMEHeader) error {
 	kept := header.Clone()
 	maps.Copy(header, http.Header(early))
 	e.w.WriteHeader(code)
+	if e.client.Err() != nil {
+		e.gone = true // and net/http may still be reading the headers
+		return nil
+	}
 	clear(header)
 	maps.Copy(header, kept)
 	return nil
 }
 
+// endEarly says that there are no more answers of 1xx.
 func (e *exchange) endEarly() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.answered = true
+	if e.gone {
+		panic(http.ErrAbortHandler)
+	}
 }

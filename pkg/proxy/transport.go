@@ -42,6 +42,7 @@ const (
 // roundTrippers are the ways to upstream under one credential.
 type roundTrippers struct {
 	plain   http.RoundTripper
+	reads   http.RoundTripper // as plain, for reads without a body that are soon over
 	upgrade http.RoundTripper
 	bases   []*reloadingTransport
 }
@@ -57,11 +58,17 @@ func newRoundTrippers(cfg *rest.Config, dialTimeout time.Duration, now func() ti
 	out := &roundTrippers{}
 	for speak, to := range map[protocol]*http.RoundTripper{anyProtocol: &out.plain, http1Only: &out.upgrade} {
 		base := &reloadingTransport{config: tc, protocol: speak, dialTimeout: dialTimeout, now: now}
-		if _, err := base.current(); err != nil {
+		if _, _, err := base.current(); err != nil {
 			return nil, err
 		}
 		out.bases = append(out.bases, base)
 		if *to, err = transport.HTTPWrappersForConfig(tc, base); err != nil {
+			return nil, fmt.Errorf("wrap the upstream transport: %w", err)
+		}
+		if speak == http1Only {
+			continue
+		}
+		if out.reads, err = transport.HTTPWrappersForConfig(tc, &readTransport{http2: base}); err != nil {
 			return nil, fmt.Errorf("wrap the upstream transport: %w", err)
 		}
 	}
@@ -76,7 +83,7 @@ func (t *roundTrippers) closeIdle() {
 
 // reloadingTransport is an http.Transport that is replaced when a certificate file changes. A connection keeps the client
 // certificate that it was opened with, and an API server refuses every request on it once that has expired; requests that
-// are under way finish on the old connections. It runs no goroutine. Safe for concurrent use.
+// are under way finish on the old connections. Safe for concurrent use.
 type reloadingTransport struct {
 	config      *transport.Config
 	protocol    protocol
@@ -85,6 +92,7 @@ type reloadingTransport struct {
 
 	mu        sync.Mutex
 	transport *http.Transport
+	pool      *readPool // nil: all goes over transport
 	stamps    []fileStamp
 	checked   time.Time
 }
@@ -99,47 +107,50 @@ type fileStamp struct {
 
 // RoundTrip implements http.RoundTripper.
 func (t *reloadingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	base, err := t.current()
+	base, _, err := t.current()
 	if err != nil {
 		return nil, err
 	}
 	return base.RoundTrip(r)
 }
 
-// current returns the transport for the files as they are. A file that cannot be read at the moment (it is being
-// replaced) leaves the old transport in use.
-func (t *reloadingTransport) current() (*http.Transport, error) {
+// current returns the transport for the files as they are, and the pool beside it, if there is one. A file that cannot be
+// read at the moment (it is being replaced) leaves the old ones in use.
+func (t *reloadingTransport) current() (*http.Transport, *readPool, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	now := t.now()
 	if t.transport != nil && now.Sub(t.checked) < certificateCheckInterval {
-		return t.transport, nil
+		return t.transport, t.pool, nil
 	}
 	t.checked = now
 	stamps := t.readStamps()
 	if t.transport != nil && slices.Equal(stamps, t.stamps) {
-		return t.transport, nil
+		return t.transport, t.pool, nil
 	}
-	fresh, err := t.build()
+	fresh, pool, err := t.build()
 	if err != nil {
 		if t.transport != nil {
-			return t.transport, nil
+			return t.transport, t.pool, nil
 		}
-		return nil, fmt.Errorf("build the upstream transport: %w", err)
+		return nil, nil, fmt.Errorf("build the upstream transport: %w", err)
 	}
-	if t.transport != nil {
-		t.transport.CloseIdleConnections()
-	}
-	t.transport, t.stamps = fresh, stamps
-	return fresh, nil
+	t.closeIdleLocked()
+	t.transport, t.pool, t.stamps = fresh, pool, stamps
+	return fresh, pool, nil
 }
 
 func (t *reloadingTransport) closeIdle() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	t.closeIdleLocked()
+}
+
+func (t *reloadingTransport) closeIdleLocked() {
 	if t.transport != nil {
 		t.transport.CloseIdleConnections()
 	}
+	t.pool.close()
 }
 
 func (t *reloadingTransport) readStamps() []fileStamp {
@@ -157,16 +168,16 @@ func (t *reloadingTransport) readStamps() []fileStamp {
 	return stamps
 }
 
-func (t *reloadingTransport) build() (*http.Transport, error) {
+func (t *reloadingTransport) build() (*http.Transport, *readPool, error) {
 	config := *t.config // TLSConfigFor fills in what it reads from files
 	tlsConfig, err := transport.TLSConfigFor(&config)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if config.TLS.ReloadTLSFiles {
 		// Read again for every handshake, and so not by TLSConfigFor.
 		if _, err := tls.LoadX509KeyPair(config.TLS.CertFile, config.TLS.KeyFile); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
 	dial := (&net.Dialer{Timeout: t.dialTimeout, KeepAlive: keepAliveInterval}).DialContext
@@ -193,7 +204,7 @@ func (t *reloadingTransport) build() (*http.Transport, error) {
 		base.HTTP2 = &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingTimeout}
 		// Not used for connections through an HTTP proxy.
 		base.DialTLSContext = newDialGate(dial, tlsConfig, t.dialTimeout).dialTLS
-		return base, nil
+		return base, newReadPool(dial, proxy, tlsConfig, t.dialTimeout), nil
 	}
 	base.Protocols = new(http.Protocols)
 	base.Protocols.SetHTTP1(true)
@@ -202,5 +213,5 @@ func (t *reloadingTransport) build() (*http.Transport, error) {
 	}
 	// A connection whose upgrade was refused is closed, never used for another request.
 	base.DisableKeepAlives = t.protocol == http1Only
-	return base, nil
+	return base, nil, nil
 }

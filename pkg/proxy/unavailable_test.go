@@ -5,11 +5,13 @@ package proxy
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -194,14 +196,26 @@ func TestRequestTimeout(t *testing.T) {
 		t.Fatalf("ended before the timeout: %+v", early)
 	default:
 	}
-	clock.Step(time.Second)
+	await := func(pending <-chan answer) answer {
+		t.Helper()
+		for range 1000 {
+			clock.Step(time.Second) // a timer may have been set just now, for a second from now
+			select {
+			case got := <-pending:
+				return got
+			case <-time.After(10 * time.Millisecond):
+			}
+		}
+		t.Fatal("no answer")
+		return answer{}
+	}
 	for name, pending := range map[string]<-chan answer{"GET": get, "DELETE": list} {
-		got := <-pending
+		got := await(pending)
 		if status := decodeStatus(t, got.body); got.code != http.StatusGatewayTimeout || status.Reason != metav1.StatusReasonTimeout {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := <-begun; got.err == nil {
+	if got := await(begun); got.err == nil {
 		t.Errorf("an answer that was cut off looks complete: %+v", got)
 	}
 	clock.Step(time.Hour)
@@ -213,60 +227,98 @@ func TestRequestTimeout(t *testing.T) {
 	}
 }
 
-// severableDialer is a network whose link can be cut: what is open hangs, and nothing new gets through.
-type severableDialer struct {
+// relay is a link to an upstream that can be cut: what is open hangs, and nothing new gets through.
+type relay struct {
+	net.Listener
 	cut chan struct{}
 }
 
-func (d *severableDialer) dial(ctx context.Context, network, address string) (net.Conn, error) {
-	select {
-	case <-d.cut:
-		<-ctx.Done()
-		return nil, ctx.Err()
-	default:
-	}
-	connection, err := (&net.Dialer{}).DialContext(ctx, network, address)
+func newRelay(t *testing.T, to net.Addr) *relay {
+	t.Helper()
+	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
-		return nil, err
+		t.Fatal(err)
 	}
-	return &severableConnection{connection, d.cut}, nil
+	r := &relay{Listener: listener, cut: make(chan struct{})}
+	var running sync.WaitGroup
+	t.Cleanup(running.Wait)
+	t.Cleanup(func() { _ = listener.Close() })
+	ctx := t.Context()
+	running.Go(func() {
+		for {
+			near, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() { r.serve(ctx, near, to) })
+		}
+	})
+	return r
 }
 
-type severableConnection struct {
-	net.Conn
-	cut chan struct{}
-}
-
-func (c *severableConnection) Write(p []byte) (int, error) {
+// serve passes on what comes from either side until one of them ends, or ctx.
+func (r *relay) serve(ctx context.Context, near net.Conn, to net.Addr) {
+	defer near.Close()
+	far, err := (&net.Dialer{}).DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return
+	}
+	defer far.Close()
+	ended := make(chan struct{}, 2)
+	pass := func(dst, src net.Conn) {
+		defer func() { ended <- struct{}{} }()
+		buffer := make([]byte, 4096)
+		for {
+			n, err := src.Read(buffer)
+			select {
+			case <-r.cut:
+				<-ctx.Done()
+				return
+			default:
+			}
+			if _, failed := dst.Write(buffer[:n]); err != nil || failed != nil {
+				return
+			}
+		}
+	}
+	go pass(near, far)
+	go pass(far, near)
 	select {
-	case <-c.cut:
-		return len(p), nil // into the send buffer, and no further
-	default:
-		return c.Conn.Write(p)
+	case <-ended:
+	case <-ctx.Done():
 	}
+	_, _ = near.Close(), far.Close()
+	<-ended
 }
 
 func TestLinkThatGoesAwayUnderAnOpenConnection(t *testing.T) {
-	upstream := newUpstream(t, nil)
-	cfg := upstream.config()
-	network := &severableDialer{cut: make(chan struct{})}
-	cfg.Dial = network.dial
-	front := newFront(t, HandlerConfig{Upstream: cfg})
-	for range 2 { // a token that upstream has accepted goes over another connection from then on
-		if response, _ := front.do(t, "GET", "/api/v1/pods", "", "Authorization", clientAuthorization); response.StatusCode != http.StatusOK {
-			t.Fatalf("answer %d", response.StatusCode)
-		}
-	}
-	close(network.cut)
-	for method, wantRetry := range map[string]string{"GET": "1", "DELETE": ""} {
-		start := time.Now()
-		response, body := front.do(t, method, "/api/v1/namespaces/default/pods/web", "", "Authorization", clientAuthorization)
-		if took := time.Since(start); took > answersWithin {
-			t.Errorf("%s took %v", method, took)
-		}
-		if decodeStatus(t, body); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") != wantRetry {
-			t.Errorf("%s: answer %d, Retry-After %q: %s", method, response.StatusCode, response.Header.Get("Retry-After"), body)
-		}
+	for _, busy := range []bool{false, true} {
+		t.Run(fmt.Sprintf("busy=%t", busy), func(t *testing.T) {
+			upstream := newUpstream(t, nil)
+			network := newRelay(t, upstream.Listener.Addr())
+			cfg := upstream.config()
+			cfg.Host = "https://" + network.Addr().String()
+			front := newFront(t, HandlerConfig{Upstream: cfg})
+			for range 2 { // a token that upstream has accepted goes over another connection from then on
+				if response, _ := front.do(t, "GET", "/api/v1/pods", "", "Authorization", clientAuthorization); response.StatusCode != http.StatusOK {
+					t.Fatalf("answer %d", response.StatusCode)
+				}
+			}
+			if busy {
+				front.readBusily(t, "/api/v1/pods")
+			}
+			close(network.cut)
+			for method, wantRetry := range map[string]string{"GET": "1", "DELETE": ""} {
+				start := time.Now()
+				response, body := front.do(t, method, "/api/v1/namespaces/default/pods/web", "", "Authorization", clientAuthorization)
+				if took := time.Since(start); took > answersWithin {
+					t.Errorf("%s took %v", method, took)
+				}
+				if decodeStatus(t, body); response.StatusCode != http.StatusServiceUnavailable || response.Header.Get("Retry-After") != wantRetry {
+					t.Errorf("%s: answer %d, Retry-After %q: %s", method, response.StatusCode, response.Header.Get("Retry-After"), body)
+				}
+			}
+		})
 	}
 }
 
