@@ -13,5 +13,6 @@
 // share neither memory nor connections with the others.
 //
 // What is proxied is streamed: request target, headers, bodies and trailers reach the other side as they came, every
-// chunk is flushed at once, and upgraded connections are joined byte for byte.
+// chunk is flushed at once, and upgraded connections are joined byte for byte. Upstream is reached over HTTP/2; upgrades, and
+// short reads while there are many, have connections of HTTP/1.1 for themselves.
 package proxy

@@ -72,13 +72,14 @@ func (e *exchange) finish() {
 	if e.body != nil {
 		e.body.close()
 	}
-	gone := cutShort && e.watch || errors.Is(e.client.Err(), context.Canceled) // a client that went away is no event
 	if cutShort && failure == nil {
 		failure = http.ErrAbortHandler
 	}
-	if failure != nil && !(failure == any(http.ErrAbortHandler) && gone) {
-		panic(failure)
+	gone := cutShort && e.watch || errors.Is(e.client.Err(), context.Canceled) // a client that went away is no event
+	if failure == nil || gone && failure == any(http.ErrAbortHandler) {
+		return
 	}
+	panic(failure)
 }
 
 // reverseProxy leaves the request to httputil.ReverseProxy. Unlike apimachinery's UpgradeAwareHandler it reads the answer

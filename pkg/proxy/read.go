@@ -123,25 +123,26 @@ func (e *exchange) answer(response *http.Response) {
 	}
 }
 
-// copyBody copies the body piece by piece, as it comes.
+// copyBody copies the body piece by piece, as it comes. The headers go with the first one, or at once if every piece does.
 func (e *exchange) copyBody(response *http.Response) error {
 	buffer := copyBuffers.Get()
 	defer copyBuffers.Put(buffer)
 	out := &pieces{w: e.w, atOnce: response.ContentLength < 0 || e.timeout == 0}
-	if e.r.Method != http.MethodHead { // after whose headers nothing comes
-		if err := out.write(nil); err != nil { // the headers
+	defer out.end()
+	if out.atOnce && e.r.Method != http.MethodHead { // after whose headers nothing comes
+		if err := out.flush(); err != nil {
 			return err
 		}
 	}
-	defer out.end()
 	for {
 		n, err := response.Body.Read(buffer)
+		last := errors.Is(err, io.EOF)
 		if n > 0 {
-			if err := out.write(buffer[:n]); err != nil {
+			if err := out.write(buffer[:n], last); err != nil {
 				return err
 			}
 		}
-		if errors.Is(err, io.EOF) {
+		if last {
 			return nil
 		}
 		if err != nil {
@@ -150,7 +151,7 @@ func (e *exchange) copyBody(response *http.Response) error {
 	}
 }
 
-// pieces writes an answer and flushes each piece, at once or flushDelay later. Safe for concurrent use.
+// pieces writes an answer and flushes each piece but the last, at once or flushDelay later. Safe for concurrent use.
 type pieces struct {
 	w      http.ResponseWriter
 	atOnce bool
@@ -160,15 +161,14 @@ type pieces struct {
 	pending bool        // it is running
 }
 
-func (p *pieces) write(piece []byte) error {
+func (p *pieces) write(piece []byte, last bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(piece) > 0 {
-		if _, err := p.w.Write(piece); err != nil {
-			return err
-		}
+	if _, err := p.w.Write(piece); err != nil {
+		return err
 	}
 	switch {
+	case last:
 	case p.atOnce:
 		return p.flush()
 	case p.pending:

@@ -193,22 +193,21 @@ func (p *readPool) connect(target *url.URL) (*readConnection, error) {
 	if err != nil {
 		return nil, err
 	}
-	config := p.config
-	if config.ServerName == "" {
-		config = config.Clone()
-		config.ServerName = target.Hostname()
-	}
-	connection := tls.Client(raw, config)
-	err = watchOver(raw)
-	if err == nil {
-		err = connection.HandshakeContext(ctx)
+	c := &readConnection{pool: p, raw: &shutter{Conn: raw}}
+	if c.quiet, err = watchOver(raw); err == nil {
+		config := p.config
+		if config.ServerName == "" {
+			config = config.Clone()
+			config.ServerName = target.Hostname()
+		}
+		c.connection = tls.Client(c.raw, config)
+		err = c.connection.HandshakeContext(ctx)
 	}
 	if err != nil {
 		_ = raw.Close()
 		return nil, err
 	}
-	c := &readConnection{pool: p, raw: raw, connection: connection, bw: bufio.NewWriter(connection)}
-	c.br = bufio.NewReader(c)
+	c.br, c.bw = bufio.NewReader(c), bufio.NewWriter(c.connection)
 	return c, nil
 }
 
@@ -286,8 +285,9 @@ func (p *readPool) close() {
 // would have to be waited for.
 type readConnection struct {
 	pool       *readPool
-	raw        net.Conn
-	connection *tls.Conn
+	raw        *shutter
+	quiet      func() bool // nothing waits in the socket to be read
+	connection *tls.Conn   // over raw
 	br         *bufio.Reader
 	bw         *bufio.Writer
 	left       int64 // what may still be read
@@ -308,21 +308,49 @@ func (c *readConnection) Read(p []byte) (int, error) {
 // isSilent reports whether nothing has come over an idle connection: it must not be taken for the answer to what is sent
 // next, and if it is the end, nothing needs to be sent.
 func (c *readConnection) isSilent() bool {
-	deadline := time.Unix(1, 0) // for what TLS has read from the socket already
-	if !isSilent(c.raw) {
-		if c.reads > 0 {
+	quiet := c.quiet()
+	switch {
+	case quiet:
+		c.raw.shut = true // what TLS has read from the socket already is all there is
+		defer func() { c.raw.shut = false }()
+	case c.reads > 0:
+		return false
+	default: // session tickets
+		if c.raw.SetReadDeadline(time.Now().Add(ticketTimeout)) != nil {
 			return false
 		}
-		deadline = time.Now().Add(ticketTimeout)
-	}
-	if c.connection.SetReadDeadline(deadline) != nil {
-		return false
 	}
 	c.left = 1
 	_, err := c.br.Peek(1)
+	if quiet {
+		return errors.Is(err, errShut)
+	}
 	var network net.Error
-	return errors.As(err, &network) && network.Timeout() && c.connection.SetReadDeadline(time.Time{}) == nil
+	return errors.As(err, &network) && network.Timeout() && c.raw.SetReadDeadline(time.Time{}) == nil
 }
+
+// shutter is the connection below TLS, which can be kept from reading it.
+type shutter struct {
+	net.Conn
+	shut bool
+}
+
+// Read implements io.Reader.
+func (s *shutter) Read(p []byte) (int, error) {
+	if s.shut {
+		return 0, errShut
+	}
+	return s.Conn.Read(p)
+}
+
+// errShut is a timeout to TLS, which goes on after one.
+var errShut net.Error = shutError{}
+
+type shutError struct{}
+
+func (shutError) Error() string   { return "not to be read now" }
+func (shutError) Timeout() bool   { return true }
+func (shutError) Temporary() bool { return true }
 
 // roundTrip sends r and returns its answer, whose body must be read to its end, or closed. After an error the connection
 // is closed.

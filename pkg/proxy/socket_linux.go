@@ -13,41 +13,32 @@ import (
 
 // watchOver has the kernel close a connection that leads nowhere, as pings do over HTTP/2: after pingTimeout if what was
 // sent is not confirmed (TCP_USER_TIMEOUT), and by keep-alive probes if nothing is sent. A connection that no such promise
-// can be had for is refused.
-func watchOver(connection net.Conn) error {
+// can be had for is refused. quiet reports whether nothing has come over the connection that was not read, not even its end;
+// it must not be called concurrently.
+func watchOver(connection net.Conn) (quiet func() bool, err error) {
 	tcp, ok := connection.(*net.TCPConn)
 	if !ok {
-		return fmt.Errorf("%T is no TCP connection", connection)
+		return nil, fmt.Errorf("%T is no TCP connection", connection)
 	}
 	if err := tcp.SetKeepAliveConfig(net.KeepAliveConfig{Enable: true, Idle: pingAfter, Interval: pingTimeout}); err != nil {
-		return err
+		return nil, err
 	}
 	raw, err := tcp.SyscallConn()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var setting error
 	err = raw.Control(func(fd uintptr) {
 		setting = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_USER_TIMEOUT, int(pingTimeout.Milliseconds()))
 	})
-	return errors.Join(err, setting)
-}
-
-// isSilent reports whether nothing has come over an idle connection: neither its end nor what nobody asked for.
-func isSilent(connection net.Conn) bool {
-	tcp, ok := connection.(*net.TCPConn)
-	if !ok {
-		return false
+	if err = errors.Join(err, setting); err != nil {
+		return nil, err
 	}
-	raw, err := tcp.SyscallConn()
-	if err != nil {
-		return false
-	}
-	silent := false
-	err = raw.Control(func(fd uintptr) {
-		var one [1]byte
+	var one [1]byte
+	var nothing bool
+	look := func(fd uintptr) {
 		_, _, err := unix.Recvfrom(int(fd), one[:], unix.MSG_PEEK|unix.MSG_DONTWAIT)
-		silent = errors.Is(err, unix.EAGAIN)
-	})
-	return err == nil && silent
+		nothing = errors.Is(err, unix.EAGAIN)
+	}
+	return func() bool { return raw.Control(look) == nil && nothing }, nil
 }

@@ -30,7 +30,8 @@ func TestSocket(t *testing.T) {
 	}
 
 	near, far := pair()
-	if err := watchOver(near); err != nil {
+	quiet, err := watchOver(near)
+	if err != nil {
 		t.Fatal(err)
 	}
 	raw, err := near.(*net.TCPConn).SyscallConn()
@@ -47,26 +48,38 @@ func TestSocket(t *testing.T) {
 	}); err != nil {
 		t.Fatal(err)
 	}
-	if !isSilent(near) {
-		t.Error("a new connection is not silent")
+	if !quiet() {
+		t.Error("a new connection is not quiet")
 	}
 	if _, err := far.Write([]byte("x")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "what was written is noticed", func() bool { return !isSilent(near) })
-	one := make([]byte, 1)
-	if n, err := near.Read(one); n != 1 || err != nil {
+	eventually(t, "what was written is noticed", func() bool { return !quiet() })
+	buffer := make([]byte, 1)
+	if n, err := near.Read(buffer); n != 1 || err != nil {
 		t.Errorf("and is still there: %d, %v", n, err)
 	}
-	if !isSilent(near) {
-		t.Error("a connection that was read is not silent")
+	if !quiet() {
+		t.Error("a connection that was read is not quiet")
 	}
 	_ = far.Close()
-	eventually(t, "the end is noticed", func() bool { return !isSilent(near) })
+	eventually(t, "the end is noticed", func() bool { return !quiet() })
 
 	near, _ = pair()
+	if quiet, err = watchOver(near); err != nil {
+		t.Fatal(err)
+	}
 	_ = near.Close()
-	if isSilent(near) || watchOver(near) == nil {
-		t.Error("a closed connection is silent")
+	if quiet() {
+		t.Error("a closed connection is quiet")
+	}
+	if _, err := watchOver(near); err == nil {
+		t.Error("a closed connection can be watched over")
+	}
+	one, other := net.Pipe()
+	defer one.Close()
+	defer other.Close()
+	if _, err := watchOver(one); err == nil {
+		t.Error("a pipe can be watched over")
 	}
 }

@@ -11,7 +11,4 @@ import (
 )
 
 // watchOver refuses: reads go over HTTP/2, whose pings find what leads nowhere.
-func watchOver(net.Conn) error { return errors.ErrUnsupported }
-
-// isSilent is not called, since there is no connection.
-func isSilent(net.Conn) bool { return false }
+func watchOver(net.Conn) (quiet func() bool, err error) { return nil, errors.ErrUnsupported }
