@@ -162,3 +162,28 @@ func TestWritesGoUpstream(t *testing.T) {
 		t.Errorf("/version is %v, %v, want upstream's", version, err)
 	}
 }
+
+// TestAnswersMadeHereHaveAnAuditID, as all of kube-apiserver have. What comes from upstream has upstream's.
+func TestAnswersMadeHereHaveAnAuditID(t *testing.T) {
+	u := startUpstream(t, fixture(slice("s-1", "s", "n1"))...)
+	g := readyGrid(t, u)
+	ids := map[string]bool{}
+	check := func(config *rest.Config, path string, code int) {
+		t.Helper()
+		a := g.get(t, config, path, asJSON)
+		id := a.header["Audit-Id"]
+		if a.code != code || len(id) != 1 || ids[id[0]] {
+			t.Errorf("%s: %d, Audit-Id %q, want %d and one that is new", path, a.code, id, code)
+		}
+		ids[strings.Join(id, "")] = true
+	}
+	check(g.local, slicesPath, http.StatusOK)
+	check(g.bearer(weakToken), slicesPath, http.StatusForbidden)
+	check(g.local, podsPath, http.StatusForbidden)                                // refused by the proxy
+	check(rest.AnonymousClientConfig(g.local), podsPath, http.StatusUnauthorized) // the same
+	check(g.bearer(adminToken), "/api/v1/watch", http.StatusInternalServerError)  // nobody knows what it asks for
+	check(g.local, slicesPath+"?fieldSelector=bad", http.StatusBadRequest)        // by the storage
+	check(g.bearer(adminToken), "/healthz/nothing", http.StatusNotFound)          // by no handler at all
+	u.stop()
+	check(g.bearer(adminToken), podsPath, http.StatusServiceUnavailable) // because upstream is away
+}
