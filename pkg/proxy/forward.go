@@ -76,10 +76,16 @@ func (e *exchange) finish() {
 		failure = http.ErrAbortHandler
 	}
 	gone := cutShort && e.watch || errors.Is(e.client.Err(), context.Canceled) // a client that went away is no event
-	if failure == nil || gone && failure == any(http.ErrAbortHandler) {
+	if failure == nil {
 		return
 	}
-	panic(failure)
+	if !gone || failure != any(http.ErrAbortHandler) {
+		panic(failure)
+	}
+	if !e.watch && e.r.ProtoMajor == 1 {
+		// It may have closed its half only, and still read: what is not complete must not get an end.
+		_ = http.NewResponseController(e.w).SetWriteDeadline(time.Unix(1, 0))
+	}
 }
 
 // reverseProxy leaves the request to httputil.ReverseProxy. Unlike apimachinery's UpgradeAwareHandler it reads the answer

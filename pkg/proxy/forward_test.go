@@ -484,3 +484,37 @@ func TestTargetOfTrustsOnlyWhatWasDecidedOn(t *testing.T) {
 		}
 	}
 }
+
+// TestHalfClosedClientsAreNotMisled: whoever closes its half of the connection may still read, and must not take what it
+// gets then for the whole answer.
+func TestHalfClosedClientsAreNotMisled(t *testing.T) {
+	arrived := make(chan struct{}, 1)
+	upstream := newUpstream(t, func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Query().Get("begun") != "" {
+			_, _ = io.WriteString(w, "part")
+			w.(http.Flusher).Flush()
+		}
+		arrived <- struct{}{}
+		<-r.Context().Done()
+	})
+	front := newFront(t, HandlerConfig{Upstream: upstream.config()})
+	for _, path := range []string{"/api/v1/pods?begun=1", "/api/v1/pods"} {
+		for _, te := range []string{"X-Other: 1", "Te: trailers"} { // with the latter it is no plain read
+			connection := front.dial(t)
+			connection.send(t, "GET "+path+" HTTP/1.1", "Host: x", "Authorization: "+clientAuthorization, te)
+			<-arrived
+			if err := connection.CloseWrite(); err != nil {
+				t.Fatal(err)
+			}
+			response, err := http.ReadResponse(connection.r, nil)
+			if err != nil {
+				continue // no answer is fine
+			}
+			body, err := io.ReadAll(response.Body)
+			_ = response.Body.Close()
+			if err == nil && response.StatusCode == http.StatusOK {
+				t.Errorf("%s with %s: complete with body %q", path, te, body)
+			}
+		}
+	}
+}

@@ -59,7 +59,7 @@ func (t *readTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !fitsRequestLine(r.URL) {
+	if !fitsRequestLine(r.URL) || r.Context().Err() != nil {
 		return base.RoundTrip(r)
 	}
 	if c := pool.take(r.URL); c != nil {
@@ -326,7 +326,7 @@ func (c *readConnection) isSilent() bool {
 		return errors.Is(err, errShut)
 	}
 	var network net.Error
-	return errors.As(err, &network) && network.Timeout() && c.raw.SetReadDeadline(time.Time{}) == nil
+	return errors.As(err, &network) && network.Timeout() && c.raw.SetReadDeadline(time.Time{}) == nil && c.quiet()
 }
 
 // shutter is the connection below TLS, which can be kept from reading it.
@@ -355,10 +355,6 @@ func (shutError) Temporary() bool { return true }
 // roundTrip sends r and returns its answer, whose body must be read to its end, or closed. After an error the connection
 // is closed.
 func (c *readConnection) roundTrip(r *http.Request) (*http.Response, error) {
-	trace := httptrace.ContextClientTrace(r.Context())
-	if trace != nil && trace.GotConn != nil {
-		trace.GotConn(httptrace.GotConnInfo{Conn: c.connection, Reused: true})
-	}
 	release := context.AfterFunc(r.Context(), func() { _ = c.raw.Close() })
 	var answer *readBody
 	defer func() { // also if a hook of the trace panics
@@ -366,6 +362,10 @@ func (c *readConnection) roundTrip(r *http.Request) (*http.Response, error) {
 			c.pool.drop(c, release())
 		}
 	}()
+	trace := httptrace.ContextClientTrace(r.Context())
+	if trace != nil && trace.GotConn != nil {
+		trace.GotConn(httptrace.GotConnInfo{Conn: c.connection, Reused: true})
+	}
 	response, err := c.exchange(r, trace)
 	if err != nil {
 		return nil, err

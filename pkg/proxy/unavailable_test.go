@@ -163,7 +163,7 @@ func TestRequestTimeout(t *testing.T) {
 		}
 	})
 	clock := testingclock.NewFakeClock(time.Unix(0, 0))
-	front := newFront(t, HandlerConfig{Upstream: upstream.config(), Clock: clock})
+	front := newFront(t, HandlerConfig{Upstream: upstream.config(), Clock: clock, ConnectTimeout: 10 * time.Second})
 
 	type answer struct {
 		code int
