@@ -53,7 +53,7 @@ func (e *exchange) readHeader() (http.Header, bool) {
 }
 
 // read passes a plain read on and its answer back. It does what httputil.ReverseProxy does, of which such a request needs
-// little: with that, it took twice the allocations.
+// little (docs/adr/0009-the-cost-of-a-hop.md).
 func (e *exchange) read(header http.Header) {
 	request := e.r.WithContext(e.attempt.ctx)
 	request.URL, request.Host, request.RequestURI = e.url, "", ""

@@ -50,7 +50,7 @@ func (c *chain) build(apiHandler http.Handler, config *genericapiserver.Config) 
 	local = genericfilters.WithWaitGroup(local, config.LongRunningFunc, config.NonLongRunningRequestWaitGroup)
 	local = genericfilters.WithWatchTerminationDuringShutdown(local, shutdownSignal{config.ShutdownInitiatedNotify()}, config.WatchRequestWaitGroup)
 	local = genericapifilters.WithCacheControl(local)
-	// What nobody reads when a request is proxied: 26 allocations.
+	// What nobody reads when a request is proxied: 36 allocations.
 	local = genericapifilters.WithLatencyTrackers(local)
 	local = logged(local, config)
 	local = genericapifilters.WithRequestReceivedTimestamp(local)
