@@ -70,7 +70,18 @@ func (g *dialGate) connect(ctx context.Context, network, address string) (net.Co
 	if err != nil {
 		return nil, err
 	}
-	config := g.config
+	ctx, cancel := context.WithTimeout(ctx, g.timeout)
+	defer cancel()
+	connection, err := handshake(ctx, raw, g.config, address)
+	if err != nil {
+		return nil, err
+	}
+	g.open.Store(connection.ConnectionState().NegotiatedProtocol != "h2")
+	return connection, nil
+}
+
+// handshake makes a connection to the host in address one of TLS. On an error it closes it.
+func handshake(ctx context.Context, raw net.Conn, config *tls.Config, address string) (*tls.Conn, error) {
 	if config.ServerName == "" {
 		host, _, err := net.SplitHostPort(address)
 		if err != nil {
@@ -81,12 +92,9 @@ func (g *dialGate) connect(ctx context.Context, network, address string) (net.Co
 		config.ServerName = host
 	}
 	connection := tls.Client(raw, config)
-	ctx, cancel := context.WithTimeout(ctx, g.timeout)
-	defer cancel()
 	if err := connection.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
 		return nil, err
 	}
-	g.open.Store(connection.ConnectionState().NegotiatedProtocol != "h2")
 	return connection, nil
 }

@@ -194,17 +194,11 @@ func (p *readPool) connect(target *url.URL) (*readConnection, error) {
 		return nil, err
 	}
 	c := &readConnection{pool: p, raw: &shutter{Conn: raw}}
-	if c.quiet, err = watchOver(raw); err == nil {
-		config := p.config
-		if config.ServerName == "" {
-			config = config.Clone()
-			config.ServerName = target.Hostname()
-		}
-		c.connection = tls.Client(c.raw, config)
-		err = c.connection.HandshakeContext(ctx)
-	}
-	if err != nil {
+	if c.quiet, err = watchOver(raw); err != nil {
 		_ = raw.Close()
+		return nil, err
+	}
+	if c.connection, err = handshake(ctx, c.raw, p.config, address); err != nil {
 		return nil, err
 	}
 	c.br, c.bw = bufio.NewReader(c), bufio.NewWriter(c.connection)
@@ -366,7 +360,7 @@ func (c *readConnection) roundTrip(r *http.Request) (*http.Response, error) {
 	if trace != nil && trace.GotConn != nil {
 		trace.GotConn(httptrace.GotConnInfo{Conn: c.connection, Reused: true})
 	}
-	response, err := c.exchange(r, trace)
+	response, err := c.ask(r, trace)
 	if err != nil {
 		return nil, err
 	}
@@ -376,7 +370,8 @@ func (c *readConnection) roundTrip(r *http.Request) (*http.Response, error) {
 	return response, nil
 }
 
-func (c *readConnection) exchange(r *http.Request, trace *httptrace.ClientTrace) (*http.Response, error) {
+// ask sends r and reads the headers of its answer.
+func (c *readConnection) ask(r *http.Request, trace *httptrace.ClientTrace) (*http.Response, error) {
 	if err := r.Write(c.bw); err != nil {
 		return nil, err
 	}
