@@ -29,7 +29,9 @@ const (
 	maxReadConnections = 8
 	// readConnectionIdle is how long one is kept that nobody uses. What is idle for longer may be dead, and nobody would know.
 	readConnectionIdle = 5 * time.Second
-	// readRetry is how long a dial that failed, or a connection that soon ended, keeps from the next dial.
+	// readRetry is how long a dial that failed, or a connection that upstream soon closed, keeps from the next dial. Any other
+	// that ends before it is idle does so for a tenth of that: a client that breaks off its reads costs one connection each,
+	// over HTTP/2 it would cost none.
 	readRetry = 10 * time.Second
 	// lastingReads is what a connection must serve to have been worth it.
 	lastingReads = 10
@@ -59,7 +61,7 @@ func (t *readTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !fitsRequestLine(r.URL) || r.Context().Err() != nil {
+	if !fitsHTTP1(r) || r.Context().Err() != nil {
 		return base.RoundTrip(r)
 	}
 	if c := pool.take(r.URL); c != nil {
@@ -71,9 +73,11 @@ func (t *readTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	return base.RoundTrip(r)
 }
 
-// fitsRequestLine reports whether HTTP/1.1 can ask for the target: over HTTP/2 it may have spaces.
-func fitsRequestLine(target *url.URL) bool {
-	return !strings.Contains(target.Opaque, " ") && !strings.Contains(target.RawQuery, " ")
+// fitsHTTP1 reports whether r means the same over HTTP/1.1. Only over HTTP/2 may a target have spaces, and be expected what
+// no server knows.
+func fitsHTTP1(r *http.Request) bool {
+	_, expects := r.Header["Expect"]
+	return !expects && !strings.Contains(r.URL.Opaque, " ") && !strings.Contains(r.URL.RawQuery, " ")
 }
 
 // readPool keeps the connections of one client certificate. Safe for concurrent use. A nil *readPool has none.
@@ -231,8 +235,12 @@ func (p *readPool) drop(c *readConnection, byUpstream bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.open--
+	pause := p.retry / 10
 	if byUpstream && c.reads < lastingReads {
-		p.retryAt = time.Now().Add(p.retry)
+		pause = p.retry
+	}
+	if at := time.Now().Add(pause); at.After(p.retryAt) {
+		p.retryAt = at
 	}
 }
 

@@ -100,12 +100,17 @@ func TestManyReadsHaveConnectionsOfTheirOwn(t *testing.T) {
 		{"GET", "/version", "", "HTTP/1.1"},
 		{"GET", "/api/v1/pods?watch=true", "", "HTTP/2.0"},
 		{"GET", "/api/v1/namespaces/default/pods/web/log", "", "HTTP/2.0"},
+		{"GET", "/api/v1/pods?expect", "", "HTTP/2.0"},
 		{"GET", "/api/v1/pods", "a body", "HTTP/2.0"},
 		{"OPTIONS", "/api/v1/pods", "", "HTTP/2.0"},
 		{"POST", "/api/v1/namespaces/default/pods", "{}", "HTTP/2.0"},
 		{"DELETE", "/api/v1/namespaces/default/pods/web", "", "HTTP/2.0"},
 	} {
-		if proto := ask(tt.method, tt.target, tt.body); proto != tt.want {
+		var header []string
+		if strings.HasSuffix(tt.target, "?expect") {
+			header = []string{"Expect", "100-continue"}
+		}
+		if proto := ask(tt.method, tt.target, tt.body, header...); proto != tt.want {
 			t.Errorf("%s %s went over %s, want %s", tt.method, tt.target, proto, tt.want)
 		}
 	}
@@ -457,6 +462,11 @@ func TestReadsThatNobodyWaitsForReachUpstream(t *testing.T) {
 	})
 	front := newFront(t, HandlerConfig{Upstream: upstream.config()})
 	front.readBusily(t, "/api/v1/pods")
+	for _, pool := range front.pools(t) {
+		pool.mu.Lock()
+		pool.retry = time.Hour
+		pool.mu.Unlock()
+	}
 	response, err := front.client(t, true).Do(front.request(t, "GET", "/wait", "", "Authorization", clientAuthorization).WithContext(ctx))
 	if err == nil {
 		_ = response.Body.Close()
@@ -471,6 +481,16 @@ func TestReadsThatNobodyWaitsForReachUpstream(t *testing.T) {
 		open, idle := front.connections(t)
 		return open == idle
 	})
+	// What the client broke off is not replaced at once.
+	open, _ := front.connections(t)
+	for range 20 {
+		if _, body := front.do(t, "GET", "/api/v1/pods", "", "Authorization", clientAuthorization); body != "ok" {
+			t.Errorf("afterwards: %q", body)
+		}
+		if now, _ := front.connections(t); now > open {
+			t.Fatalf("%d connections, %d after the read that was broken off", now, open)
+		}
+	}
 }
 
 func TestReadConnectionsThatAreIdleAreClosed(t *testing.T) {
